@@ -40,7 +40,8 @@ async def test_answers_of_changeable_resources_have_a_version(furnished: Furnish
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [(method, path) for path in CHANGEABLE for method in sorted(CHANGES) if (method, path) in COMMON]
+    ("method", "path"),
+    [(method, path) for path in CHANGEABLE for method in sorted(CHANGES) if (method, path) in COMMON],
 )
 def test_the_document_offers_if_match_where_it_is_checked(method: str, path: str) -> None:
     parameters = DOCUMENT["paths"][path][method.lower()].get("parameters", [])

@@ -62,11 +62,11 @@ function useRuleChange<Input, Output>(change: (input: Input) => Promise<Output>)
 }
 
 export function useSaveRule(rule: DlpRule | undefined) {
-  const headers = useIfMatch(rule);
+  const header = useIfMatch(rule);
   return useRuleChange((body: NewDlpRule) =>
     rule === undefined
       ? dataOf(api.POST("/api/admin/dlp-rules/", { body }))
-      : dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: rule.id } }, body, headers })),
+      : dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: rule.id }, header }, body })),
   );
 }
 

@@ -31,8 +31,8 @@ export function useUpdateSampling() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: ({ version, ...body }: Schemas["DlpSamplingUpdate"] & { version: string }) =>
-      changeOf(version, (headers) => api.PUT("/api/v1/admin/org/dlp-sampling", { body, headers })),
-    onSettled: () => client.invalidateQueries({ queryKey: ["dlp-sampling"] }),
+      changeOf(version, (header) => api.PUT("/api/v1/admin/org/dlp-sampling", { params: { header }, body })),
+    onSettled: () => invalidateSettings(client),
   });
 }
 

@@ -1,5 +1,5 @@
 /** Forms with unsaved changes, and the question before they are lost. `shell/LeaveQuestion` asks it. */
-import { use, useCallback, useEffect, useRef, useSyncExternalStore } from "react";
+import { use, useEffect, useRef, useSyncExternalStore } from "react";
 import { InDialog } from "./in-dialog";
 
 interface Unsaved {
@@ -20,21 +20,26 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
+/** Registers a form with unsaved changes. Returns a function that removes it. */
+export function registerUnsaved(dialog: string | null): () => void {
+  const form = { dialog };
+  forms.add(form);
+  notify();
+  return () => {
+    if (forms.delete(form)) notify();
+  };
+}
+
 /** Makes the console and the browser ask before the changes of a form are lost. Returns a function that gives the
  * changes up: nothing asks about them any more. */
 export function useUnsaved(unsaved: boolean): () => void {
   const dialog = use(InDialog);
-  const form = useRef<Unsaved>(null);
-  const discard = useCallback(() => {
-    if (form.current !== null && forms.delete(form.current)) notify();
-  }, []);
+  const remove = useRef<() => void>(null);
   useEffect(() => {
     if (!unsaved) return undefined;
-    forms.add((form.current = { dialog }));
-    notify();
-    return discard;
-  }, [unsaved, dialog, discard]);
-  return discard;
+    return (remove.current = registerUnsaved(dialog));
+  }, [unsaved, dialog]);
+  return () => remove.current?.();
 }
 
 /** Returns whether a form of the page or of a dialog has unsaved changes. */

@@ -20,9 +20,7 @@ async def _existing_key(name: Annotated[str, Path(alias="key")]) -> ConfigKey:
 
 
 @router.get("", response_model=list[Entry])
-async def list_configuration(
-    caller: AdminReader, tenant: OwnTenant, session: Session, host: TheHost
-) -> list[Entry]:
+async def list_configuration(caller: AdminReader, tenant: OwnTenant, session: Session, host: TheHost) -> list[Entry]:
     """Lists all entries with the values that are in force. The `ETag` is the version of the organization."""
     return await service.entries(session, host.settings)
 
