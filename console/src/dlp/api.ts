@@ -8,7 +8,6 @@ import type { Detector } from "./detectors";
 
 export type DlpRule = Schemas["DlpRule"];
 export type NewDlpRule = Schemas["NewDlpRule"];
-export type DlpRuleUpdate = Schemas["DlpRuleUpdate"];
 export type Tier = DlpRule["action_tier"];
 export type Evaluation = Schemas["Evaluation"];
 
@@ -70,9 +69,9 @@ export function useSaveRule(rule: DlpRule | undefined) {
   );
 }
 
-export function useUpdateRule(id: string) {
-  return useRuleChange((body: DlpRuleUpdate) =>
-    dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: id } }, body })),
+export function useSetRuleEnabled(id: string) {
+  return useRuleChange((enabled: boolean) =>
+    dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: id } }, body: { enabled } })),
   );
 }
 
