@@ -48,7 +48,7 @@ export function useExampleModel(): string {
     queryKey: ["usable-models", "example"],
     queryFn: async () => {
       const sandbox = await usableModels(SANDBOX_MODEL, MAX_OFFERED);
-      return sandbox.names.includes(SANDBOX_MODEL) ? SANDBOX_MODEL : (await usableModels("", 1)).names[0];
+      return sandbox.names.includes(SANDBOX_MODEL) ? SANDBOX_MODEL : ((await usableModels("", 1)).names[0] ?? SANDBOX_MODEL);
     },
   });
   return data ?? SANDBOX_MODEL;

@@ -66,7 +66,7 @@ export function useRegisterModel() {
 
 export function useUpdateEntry(id: string, header: { "If-Match"?: string } = {}) {
   return useRegistryChange((body: RegisteredModelUpdate) =>
-    dataOf(api.PUT("/api/admin/models/{registered_model_id}", { params: { ...WRITING, path: { registered_model_id: id }, header }, body })),
+    dataOf(api.PUT("/api/admin/models/{registered_model_id}", { params: { path: { registered_model_id: id }, header: { ...WRITING.header, ...header } }, body })),
   );
 }
 

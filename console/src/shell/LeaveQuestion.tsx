@@ -22,8 +22,9 @@ export function LeaveQuestion() {
   const open = isClosing || isBlocked;
   const Dialog = useLeaveDialog(unsaved);
   const answer = (leave: boolean) => {
-    if (isBlocked) (leave ? blocker.proceed : blocker.reset)();
-    else answerClosing(leave);
+    if (!isBlocked) answerClosing(leave);
+    else if (leave) blocker.proceed();
+    else blocker.reset();
   };
   useEffect(() => {
     if (open && Dialog === null) answer(confirm(`${texts.unsaved.title} ${texts.unsaved.text}`));
