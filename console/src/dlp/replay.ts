@@ -2,7 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef } from "react";
 import { api, dataOf, type Schemas } from "../api/client";
-import { changeOf, versionedOf } from "../api/versions";
+import { changeOf, invalidateSettings, versionedOf } from "../api/versions";
 import type { DlpRule, NewDlpRule } from "./api";
 
 export type Replayed = Schemas["Replayed"];
