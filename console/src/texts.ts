@@ -52,6 +52,13 @@ export const texts = {
     chosen: (count: number) => (count === 1 ? "1 is chosen." : `${count.toLocaleString()} are chosen.`),
   },
   clear: "Clear",
+  /** The question before unsaved changes are lost. */
+  unsaved: {
+    title: "Discard unsaved changes?",
+    text: "Changes that you have not saved will be lost.",
+    stay: "Keep editing",
+    leave: "Discard changes",
+  },
   /** Where a value in force comes from. */
   sources: { organization: "Set by the organization.", environment: "Set by the environment.", default: "Default." },
   actions: "Actions",

@@ -74,13 +74,38 @@ async def test_a_value_that_is_no_version_of_the_row_is_412(tenant: Tenant, path
     assert answer.status_code == 412
 
 
-async def test_if_match_never_matches_a_row_without_versions(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_if_match_never_matches_a_row_without_versions(tenant: Tenant) -> None:
+    suppressions = "/api/admin/dlp-rules/suppressions"
+    body = {"pattern_id": "us_ssn", "reason": "a test"}
+    created = await tenant.admin.client.post(suppressions, json=body)
+    assert created.status_code == 201, created.text
+    path = f"{suppressions}/{created.json()['id']}"
+    assert (await tenant.admin.client.delete(path, headers={"If-Match": '"x"'})).status_code == 412
+    assert (await tenant.admin.client.delete(path)).status_code == 204
+
+
+async def test_a_keys_version_changes_with_its_fields_but_not_with_its_use(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     await platform.new_key(tenant.user)
     (key,) = (await tenant.user.client.get("/api/auth/api-keys")).json()
-    own = f"/api/auth/api-keys/{key['id']}"
-    answer = await tenant.user.client.patch(own, json={"is_enabled": False}, headers={"If-Match": '"x"'})
-    assert answer.status_code == 412
-    assert (await tenant.user.client.patch(own, json={"is_enabled": False})).status_code == 200
+    own, shown = f"/api/auth/api-keys/{key['id']}", f"/api/admin/api-keys/{key['id']}"
+    version = (await tenant.admin.client.get(shown)).headers["ETag"]
+    platform.sql("UPDATE api_keys SET last_used = now() WHERE id = %s", [key["id"]])
+    assert (await tenant.admin.client.get(shown)).headers["ETag"] == version
+
+    renamed = await tenant.user.client.patch(own, json={"description": "x"}, headers={"If-Match": version})
+    assert renamed.status_code == 200
+    assert renamed.json()["updated_at"] > key["updated_at"]
+    for path in (own, shown):
+        stale = await tenant.admin.client.patch(path, json={"is_enabled": False}, headers={"If-Match": version})
+        assert stale.status_code == 412
+        assert (await tenant.admin.client.delete(path, headers={"If-Match": version})).status_code == 412
+    off = await tenant.admin.client.patch(
+        shown, json={"is_enabled": False}, headers={"If-Match": renamed.headers["ETag"]}
+    )
+    assert (off.status_code, off.json()["description"]) == (200, "x")
+    assert off.headers["ETag"] == (await tenant.admin.client.get(shown)).headers["ETag"] != renamed.headers["ETag"]
 
 
 async def test_another_organizations_row_is_404_whatever_the_version(

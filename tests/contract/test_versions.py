@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 from tests.contract.conftest import Furnished
-from tests.support.operations import ADMIN, COMMON
+from tests.support.operations import ADMIN, COMMON, DOCUMENT
 from tests.support.platform import RunningPlatform, Tenant
 
 CHANGES = {"PUT", "PATCH", "DELETE"}
@@ -21,11 +21,10 @@ CHANGEABLE = [
     # A stored response belongs to a provider, which is not part of these tests.
     if way == "GET" and path != "/v1/responses/{response_id}" and any((change, path) in COMMON for change in CHANGES)
 ]
-#: Paths that two administrators do not edit: a person's own resources, sessions, which end by themselves, and keys,
-#: which are only enabled and disabled.
+#: Paths that two administrators do not edit: a person's own resources, and sessions, which end by themselves.
 UNVERSIONED = {
     "/api/users/me/preferences", "/api/admin/users/{user_id}/sessions", "/v1/files/{file_id}",
-    "/v1/messages/batches/{message_batch_id}", "/api/admin/api-keys/{key_id}",
+    "/v1/messages/batches/{message_batch_id}",
 }  # fmt: skip
 
 
@@ -38,6 +37,16 @@ async def shown(furnished: Furnished, path: str) -> httpx2.Response:
 @pytest.mark.parametrize("path", CHANGEABLE)
 async def test_answers_of_changeable_resources_have_a_version(furnished: Furnished, path: str) -> None:
     assert ("etag" in (await shown(furnished, path)).headers) is (path not in UNVERSIONED)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [(method, path) for path in CHANGEABLE for method in sorted(CHANGES) if (method, path) in COMMON],
+)
+def test_the_document_offers_if_match_where_it_is_checked(method: str, path: str) -> None:
+    parameters = DOCUMENT["paths"][path][method.lower()].get("parameters", [])
+    offered = [parameter for parameter in parameters if parameter["name"] == "If-Match"]
+    assert len(offered) == (path not in UNVERSIONED)
 
 
 @pytest.mark.parametrize("path", [path for path in CHANGEABLE if path not in UNVERSIONED])
@@ -91,6 +100,7 @@ async def test_rights_are_checked_before_the_version(
 RACES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("PUT", "/api/admin/groups/{group_id}", {"name": "first"}, {"description": "second"}),
     ("PATCH", "/api/admin/users/{user_id}", {"display_name": "first"}, {"username": "second"}),
+    ("PATCH", "/api/admin/api-keys/{key_id}", {"description": "first"}, {"is_enabled": False}),
     ("PATCH", "/api/admin/oauth-clients/{client_id}", {"name": "first"}, {"scopes": ["api:read"]}),
     ("PUT", "/api/admin/content-filters/{filter_id}", {"name": "first"}, {"priority": 2}),
     ("PUT", "/api/admin/policies/{policy_id}", {"name": "first"}, {"description": "second"}),

@@ -64,6 +64,22 @@ async def test_openais_list_has_no_pages(platform: RunningPlatform, key: str) ->
     assert len(answer.json()["data"]) == 5
 
 
+async def test_openais_list_is_searched(platform: RunningPlatform, key: str) -> None:
+    client = platform.client(key)
+    for parameters, ids, total in [
+        ({"search": ""}, IDS, 5),
+        ({"search": "", "limit": 2}, IDS[:2], 5),
+        ({"search": "X/C"}, ["sandbox/c"], 1),
+        ({"search": "nothing"}, [], 0),
+    ]:
+        answer = await client.get("/v1/models", params=parameters)
+        assert [model["id"] for model in answer.json()["data"]] == ids
+        assert answer.headers["x-total-count"] == str(total)
+    for parameters, param in [({"search": "", "limit": "0"}, "limit"), ({"search": "a" * 256}, "search")]:
+        answer = await client.get("/v1/models", params=parameters)
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
+
+
 async def test_anthropics_client_follows_the_pages(platform: RunningPlatform, key: str) -> None:
     async with platform.listening() as url, anthropic.AsyncAnthropic(base_url=url, api_key=key, max_retries=0) as stock:
         listed = [model.id async for model in stock.models.list(limit=2)]

@@ -1,16 +1,16 @@
-import { getRouteApi, Link, useBlocker } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { Grid3x3, SearchX } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
 import { useGroupNames, useGroupPage } from "../groups/api";
 import { Button, buttonClass } from "../parts/Button";
-import { Dialog, DialogActions } from "../parts/Dialog";
 import { FilterField } from "../parts/FilterField";
 import { FilterSelect } from "../parts/fields";
 import { Page, Panel } from "../parts/Page";
 import { Pager } from "../parts/Pager";
 import { EmptyState, ErrorState } from "../parts/states";
 import { toast } from "../parts/toasts";
+import { useUnsaved } from "../parts/unsaved";
 import { texts } from "../texts";
 import { accessTexts } from "../texts/access";
 import { groupTexts } from "../texts/groups";
@@ -43,6 +43,7 @@ export function AccessPage() {
     void navigate({ search: ({ page: _, groups: __, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   const unsaved = changes.changes.length;
+  useUnsaved(unsaved > 0);
 
   return (
     <Page
@@ -107,7 +108,6 @@ export function AccessPage() {
           </>
         )}
       </Panel>
-      <LeaveDialog unsaved={unsaved} />
     </Page>
   );
 }
@@ -126,23 +126,5 @@ function Failures({ failures }: { failures: Failure[] }) {
         ))}
       </ul>
     </div>
-  );
-}
-
-/** Asks for confirmation before the user leaves the page with unsaved changes. */
-function LeaveDialog({ unsaved }: { unsaved: number }) {
-  const access = accessTexts;
-  const blocker = useBlocker({
-    shouldBlockFn: ({ current, next }) => unsaved > 0 && current.pathname !== next.pathname,
-    enableBeforeUnload: () => unsaved > 0,
-    withResolver: true,
-  });
-  return (
-    <Dialog open={blocker.status === "blocked"} onClose={() => blocker.reset?.()} title={access.leaveTitle} text={access.leaveText(unsaved)}>
-      <DialogActions>
-        <Button onClick={() => blocker.reset?.()}>{access.stay}</Button>
-        <Button look="danger" onClick={() => blocker.proceed?.()}>{access.leave}</Button>
-      </DialogActions>
-    </Dialog>
   );
 }

@@ -12,14 +12,6 @@ export const PAGE_SIZE = 50;
  * in the catalog. */
 export type MatrixRow = Schemas["ModelRules"];
 
-/** The rules of all groups. */
-export function useAccessRules() {
-  return useQuery({
-    queryKey: ["groups", "model-access"],
-    queryFn: () => dataOf(api.GET("/api/admin/groups/model-access")),
-  });
-}
-
 /** A page of models with the rules of these groups. `ruled` selects the models that are restricted or that a rule names.
  * While another page loads, the previous rows are returned, but not if they contain the rules of other groups. */
 export function useMatrix(search: string, ruled: boolean, page: number, groups: string[] | undefined) {
@@ -51,7 +43,7 @@ export interface AccessChange {
 export async function applyChange({ groupId, model, before, after }: AccessChange): Promise<void> {
   if (before !== null) {
     await dataOf(api.DELETE("/api/admin/groups/{group_id}/model-access/{model_id}", {
-      params: { path: { group_id: groupId, model_id: model } }, headers: ifMatch(before.created_at),
+      params: { path: { group_id: groupId, model_id: model }, header: ifMatch(before.created_at) },
     }));
   }
   if (after !== null) {

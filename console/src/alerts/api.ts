@@ -67,11 +67,11 @@ function useAlertChange<Input, Output>(change: (input: Input) => Promise<Output>
 }
 
 export function useSaveAlertRule(rule: AlertRule | undefined) {
-  const headers = useIfMatch(rule);
+  const header = useIfMatch(rule);
   return useAlertChange((body: NewAlertRule) =>
     rule === undefined
       ? dataOf(api.POST("/api/alerts", { body }))
-      : dataOf(api.PUT("/api/alerts/{rule_id}", { params: { path: { rule_id: rule.id } }, body, headers })),
+      : dataOf(api.PUT("/api/alerts/{rule_id}", { params: { path: { rule_id: rule.id }, header }, body })),
   );
 }
 

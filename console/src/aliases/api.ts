@@ -61,11 +61,11 @@ function useAliasChange<Input, Output>(change: (input: Input) => Promise<Output>
 }
 
 export function useSaveAlias(alias: ModelAlias | undefined) {
-  const headers = useIfMatch(alias);
+  const header = useIfMatch(alias);
   return useAliasChange(({ name, ...body }: NewModelAlias) =>
     alias === undefined
       ? dataOf(api.POST(BASE, { body: { name, ...body } }))
-      : dataOf(api.PUT(ONE, { params: pathOf(alias.id), body: body as ModelAliasUpdate, headers })),
+      : dataOf(api.PUT(ONE, { params: { ...pathOf(alias.id), header }, body: body as ModelAliasUpdate })),
   );
 }
 

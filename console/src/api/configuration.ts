@@ -1,13 +1,20 @@
 /** The system configuration: named values of the organization, and the source of each value. */
 import { type UseQueryResult, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "./client";
+import { changeOf, etagOf, invalidateSettings } from "./versions";
 
-export type ConfigurationEntry = Schemas["Entry-Output"];
+/** An entry, with the `ETag` of the organization's settings, which contain the configuration. */
+export type ConfigurationEntry = Schemas["Entry-Output"] & { etag: string };
 /** Where a value comes from. */
 export type Source = ConfigurationEntry["source"];
 
 const KEY = ["configuration"];
-const loadEntries = () => dataOf(api.GET("/api/admin/config"));
+
+async function loadEntries(): Promise<ConfigurationEntry[]> {
+  const result = await api.GET("/api/admin/config");
+  const etag = etagOf(result.response) ?? "*";
+  return (await dataOf(Promise.resolve(result))).map((entry) => ({ ...entry, etag }));
+}
 
 export function useConfiguration(): UseQueryResult<ConfigurationEntry[]> {
   return useQuery({ queryKey: KEY, queryFn: loadEntries });
@@ -17,11 +24,12 @@ export function useConfigurationEntry(name: string): UseQueryResult<Configuratio
   return useQuery({ queryKey: KEY, queryFn: loadEntries, select: (entries) => entries.find(({ key }) => key === name) });
 }
 
+/** Sets a value. The API refuses the change if somebody has changed the organization's settings since `version`. */
 export function useSetConfiguration(name: string) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (value: string) => dataOf(api.PUT("/api/admin/config/{key}", { params: { path: { key: name } }, body: { value } })),
-    // The entry `mfa_required` changes the policy for second factors, so its query is invalidated too.
-    onSettled: () => Promise.all([KEY, ["mfa-policy"]].map((queryKey) => client.invalidateQueries({ queryKey }))),
+    mutationFn: ({ value, version }: { value: string; version: string }) =>
+      changeOf(version, (header) => api.PUT("/api/admin/config/{key}", { params: { path: { key: name }, header }, body: { value } })),
+    onSettled: () => invalidateSettings(client),
   });
 }

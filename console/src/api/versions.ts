@@ -1,10 +1,19 @@
 /** Optimistic locking with `If-Match`: the API refuses a change if the resource has changed since it was read. */
+import type { QueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { dataOf, type Result } from "./client";
 
 /** Maps each version that this page has replaced to the next version. Two forms on a page can edit the same resource.
  * After one form is saved, the other form sends the next version, so the API does not refuse its change. */
 const successors = new Map<string, string>();
+
+/** The queries of the settings that have the version of the organization. */
+const ORGANIZATION_QUERIES = ["organization", "configuration", "mfa-policy", "session-policy", "dlp-sampling", "retention"];
+
+/** Loads all settings of the organization again. A change of one of them changes the version of all. */
+export function invalidateSettings(client: QueryClient): Promise<unknown> {
+  return Promise.all(ORGANIZATION_QUERIES.map((name) => client.invalidateQueries({ queryKey: [name] })));
+}
 
 /** Returns the header `If-Match` for a row. Its `ETag` is `updated_at` in microseconds since 1970, in hexadecimal. */
 export function ifMatch(updatedAt: string): { "If-Match": string } {
@@ -22,7 +31,7 @@ export async function versionedOf<T>(call: Promise<Result<T>>): Promise<T & { et
 
 /** Sends a change of the resource with this version. The API refuses the change if somebody else has changed the
  * resource. Throws ApiError. */
-export async function changeOf<T>(version: string, change: (headers: { "If-Match": string }) => Promise<Result<T>>): Promise<T> {
+export async function changeOf<T>(version: string, change: (header: { "If-Match": string }) => Promise<Result<T>>): Promise<T> {
   let before = version;
   for (let next = successors.get(before); next !== undefined; next = successors.get(before)) before = next;
   const result = await change({ "If-Match": before });
@@ -32,7 +41,8 @@ export async function changeOf<T>(version: string, change: (headers: { "If-Match
   return data;
 }
 
-function etagOf(response: Response): string | null {
+/** Returns the `ETag` of a response as a strong tag. */
+export function etagOf(response: Response): string | null {
   return response.headers.get("etag")?.replace(/^W\//, "") ?? null;
 }
 

@@ -1,11 +1,10 @@
 import type { UseFormReturn } from "react-hook-form";
-import { useAccessRules } from "../access/api";
 import { type AccessRequest, useApproveRequest, useDenyRequest } from "../access-requests/api";
 import { subjectOf } from "../access-requests/requests";
 import { useRights, useSession } from "../api/queries";
 import { LimitFields, limitsOf } from "../budgets/LimitFields";
-import { useGroupsById } from "../groups/api";
-import { SelectField } from "../parts/fields";
+import { useAllowingGroups, useGroupNames } from "../groups/api";
+import { SearchedSelectField } from "../parts/SearchedSelect";
 import { accessRequestTexts } from "../texts/access-requests";
 import { approvalTexts } from "../texts/approvals";
 import styles from "./ApprovalCard.module.css";
@@ -44,25 +43,24 @@ export function Decisions({ request }: { request: AccessRequest }) {
   );
 }
 
-/** The maximum number of groups that the field offers. */
-const MAX_CHOICES = 50;
-
 /** Selects the group that the user is added to: the model's own group, or another group that allows the model. */
 function GroupField({ form, model }: { form: UseFormReturn<DecisionFields>; model: string }) {
   const accessRequests = accessRequestTexts;
-  const rules = useAccessRules();
-  const allowing = rules.data?.filter((rule) => rule.model_id === model && rule.access_type === "ALLOW").map((rule) => rule.group_id) ?? [];
-  const groups = useGroupsById(allowing.slice(0, MAX_CHOICES));
   const ownName = accessRequests.ownGroup(model);
-  // Groups from a directory are left out, because the directory would undo the membership.
-  const choices = [...groups.values()].filter(({ name, external_group_id }) => external_group_id === null && name !== ownName);
+  const chosen = form.watch("group_id");
+  const names = useGroupNames(chosen === "" ? [] : [chosen]);
+  function useOthers(search: string | undefined) {
+    const allowing = useAllowingGroups(model, search);
+    const rows = allowing?.rows.filter(({ name }) => name !== ownName);
+    return allowing && rows && { rows, total: allowing.total - allowing.rows.length + rows.length };
+  }
   return (
-    <SelectField
+    <SearchedSelectField
       label={accessRequests.group} hint={accessRequests.groupHint} autoFocus fault={form.formState.errors.group_id?.message}
-      {...form.register("group_id")}
+      value={chosen} onChange={(id) => form.setValue("group_id", id, { shouldDirty: true })} useOptions={useOthers}
+      chosen={chosen === "" ? undefined : { id: chosen, name: names.get(chosen) ?? chosen }}
     >
       <option value="">{ownName}</option>
-      {choices.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
-    </SelectField>
+    </SearchedSelectField>
   );
 }

@@ -4,13 +4,14 @@ import { GroupSelect } from "../groups/GroupSelect";
 import { Button } from "../parts/Button";
 import { SelectField } from "../parts/fields";
 import { SearchedSelectField } from "../parts/SearchedSelect";
+import { useKeyName } from "../requests/choosing";
 import { budgetTexts } from "../texts/budgets";
 import { nameOf, type User } from "../users/api";
 import { UserPicker } from "../users/UserPicker";
 import { SCOPE_TYPES } from "./api";
 import type { BudgetFields } from "./BudgetForm";
 import styles from "./ScopeFields.module.css";
-import { useApiKeys, useClientName, useClientOptions } from "./scopes";
+import { useClientName, useClientOptions, useKeyOptions } from "./scopes";
 
 /** Sets the scope and clears its error. The error of a field that is no longer on the page would block every later
  * submission. */
@@ -70,7 +71,6 @@ function ClientField({ form }: { form: UseFormReturn<BudgetFields> }) {
 function KeyField({ form }: { form: UseFormReturn<BudgetFields> }) {
   const budgets = budgetTexts;
   const [owner, setOwner] = useState<User | null>(null);
-  const keys = useApiKeys(owner?.id, owner !== null);
   return (
     <>
       <UserField
@@ -80,10 +80,23 @@ function KeyField({ form }: { form: UseFormReturn<BudgetFields> }) {
           setScope(form, "");
         }}
       />
-      {owner !== null && (
-        <Choice form={form} label={budgets.scopes.api_key} options={keys.data?.map((key) => ({ id: key.id, name: `${key.description} (${key.key_prefix}…)` }))} />
-      )}
+      {owner !== null && <KeyOfOwner key={owner.id} form={form} owner={owner.id} />}
     </>
+  );
+}
+
+function KeyOfOwner({ form, owner }: { form: UseFormReturn<BudgetFields>; owner: string }) {
+  const budgets = budgetTexts;
+  const id = form.watch("scope_id");
+  const name = useKeyName(id || null);
+  const first = useKeyOptions(owner, undefined);
+  return (
+    <SearchedSelectField
+      label={budgets.scopes.api_key} fault={form.formState.errors.scope_id?.message} value={id} onChange={(next) => setScope(form, next)}
+      useOptions={(search) => useKeyOptions(owner, search)} chosen={id === "" ? undefined : { id, name: name ?? id }}
+    >
+      <option value="">{first?.total === 0 ? budgets.noneThere : budgets.chooseOne}</option>
+    </SearchedSelectField>
   );
 }
 
@@ -109,18 +122,5 @@ function UserField({ form, label = budgetTexts.scopes.user, onChoose }: {
   }
   return (
     <UserPicker label={label} action={budgets.choose} fault={form.formState.errors.scope_id?.message} onChoose={choose} />
-  );
-}
-
-function Choice({ form, label, options }: {
-  form: UseFormReturn<BudgetFields>;
-  label: string;
-  options: { id: string; name: string }[] | undefined;
-}) {
-  return (
-    <SelectField label={label} fault={form.formState.errors.scope_id?.message} {...form.register("scope_id")}>
-      <option value="">{options?.length === 0 ? budgetTexts.noneThere : budgetTexts.chooseOne}</option>
-      {options?.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
-    </SelectField>
   );
 }

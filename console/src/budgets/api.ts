@@ -43,9 +43,9 @@ export function useCreateBudget() {
 }
 
 export function useUpdateBudget(budget: Budget) {
-  const headers = useIfMatch(budget);
+  const header = useIfMatch(budget);
   return useBudgetChange((body: BudgetUpdate) =>
-    dataOf(api.PUT("/api/admin/budgets/{budget_id}", { params: { path: { budget_id: budget.id } }, body, headers })),
+    dataOf(api.PUT("/api/admin/budgets/{budget_id}", { params: { path: { budget_id: budget.id }, header }, body })),
   );
 }
 

@@ -1,14 +1,13 @@
 /** Names of budget scopes: groups, users, API keys and OAuth clients. */
-import { useQuery } from "@tanstack/react-query";
-import { api, dataOf } from "../api/client";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { api, dataOf, listOf } from "../api/client";
 import { useUserName } from "../api/users";
 import { useGroupNames } from "../groups/api";
 import { useClients } from "../oauth/api";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import { useKeyName } from "../requests/choosing";
 import { budgetTexts } from "../texts/budgets";
 import type { ScopeType } from "./api";
-
-/** The maximum number of API keys that the API returns in one response. */
-const MAX_LISTED = 500;
 
 /** Returns the first page of OAuth clients that match a search, sorted by name. */
 export function useClientOptions(search: string | undefined) {
@@ -27,27 +26,28 @@ export function useClientName(id: string | null) {
   return data?.name;
 }
 
-/** The API keys of a user, newest first. Without `userId`, the keys of all users. */
-export function useApiKeys(userId: string | undefined, enabled: boolean) {
-  return useQuery({
-    queryKey: ["api-keys", "owned", userId],
-    enabled,
-    queryFn: () =>
-      dataOf(api.GET("/api/admin/api-keys", { params: { query: { ...(userId !== undefined && { user_id: userId }), limit: MAX_LISTED } } })),
+/** Returns the first keys of a user that match a search, sorted by name. */
+export function useKeyOptions(userId: string, search: string | undefined) {
+  const query = { user_id: userId, ...(search !== undefined && { search }), sort: "description", limit: PAGE_SIZE } as const;
+  const { data } = useQuery({
+    queryKey: ["api-keys", "options", query],
+    placeholderData: keepPreviousData,
+    queryFn: () => listOf(api.GET("/api/admin/api-keys", { params: { query } })),
   });
+  return data && { rows: data.rows.map((key) => ({ id: key.id, name: `${key.description} (${key.key_prefix}…)` })), total: data.total };
 }
 
 /** Returns the name of a budget's scope, or the beginning of its id if the name is not known. */
 export function useScopeName({ scope_type: type, scope_id: id }: { scope_type: ScopeType; scope_id: string }): string {
   const groups = useGroupNames(type === "group" ? [id] : []);
   const user = useUserName(type === "user" ? id : null);
-  const keys = useApiKeys(undefined, type === "api_key");
+  const key = useKeyName(type === "api_key" ? id : null);
   const client = useClientName(type === "oauth_client" ? id : null);
   if (type === "tenant") return budgetTexts.everybody;
   const names: Record<Exclude<ScopeType, "tenant">, string | null | undefined> = {
     group: groups.get(id),
     user,
-    api_key: keys.data?.find((key) => key.id === id)?.description,
+    api_key: key,
     oauth_client: client,
   };
   return names[type] ?? `${id.slice(0, 8)}…`;

@@ -1,9 +1,9 @@
 import { Send, Square } from "lucide-react";
 import { type KeyboardEvent, type ReactNode, type RefObject, useId } from "react";
 import { Button } from "../parts/Button";
-import { FilterSelect } from "../parts/fields";
-import { useUnsavedWarning } from "../parts/forms";
-import { useUsableModels } from "../models/usable";
+import { SearchedFilterSelect } from "../parts/SearchedSelect";
+import { useUnsaved } from "../parts/unsaved";
+import { useIsUsable, useUsableModels } from "../models/usable";
 import { chatTexts } from "../texts/chat";
 import { AUTO_MODEL } from "./api";
 import styles from "./ChatPage.module.css";
@@ -24,10 +24,12 @@ export function Composer({ draft, onDraft, model, onModel, defaultModel = false,
 }) {
   const chat = chatTexts;
   const id = useId();
-  useUnsavedWarning(draft.trim() !== "");
+  const discard = useUnsaved(draft.trim() !== "" && !busy);
 
   function send() {
-    if (draft.trim() !== "" && !busy && onStop === undefined) onSend();
+    if (draft.trim() === "" || busy || onStop !== undefined) return;
+    discard();
+    onSend();
   }
 
   function onKeyDown(event: KeyboardEvent) {
@@ -68,15 +70,17 @@ export function Composer({ draft, onDraft, model, onModel, defaultModel = false,
  * until the user selects another one. */
 function ModelPicker({ model, onModel, defaultModel }: { model: string; onModel: (model: string) => void; defaultModel: boolean }) {
   const chat = chatTexts;
-  const usable = useUsableModels();
-  const known = [AUTO_MODEL, ...(usable.data ?? [])];
+  const isNamed = model !== "" && model !== AUTO_MODEL;
+  const isUsable = useIsUsable(isNamed ? model : undefined);
   return (
     <span className={styles["model"]}>
-      <FilterSelect label={chat.model} value={model} onChange={({ target }) => onModel(target.value)}>
+      <SearchedFilterSelect
+        label={chat.model} value={model} onChange={onModel} useOptions={useUsableModels}
+        chosen={isNamed ? { id: model, name: isUsable === false ? chat.closedModel(model) : model } : undefined}
+      >
         {defaultModel && <option value="">{chat.defaultModel}</option>}
-        {model !== "" && !known.includes(model) && <option value={model}>{usable.data === undefined ? model : chat.closedModel(model)}</option>}
-        {known.map((id) => <option key={id} value={id}>{id === AUTO_MODEL ? chat.autoModel : id}</option>)}
-      </FilterSelect>
+        <option value={AUTO_MODEL}>{chat.autoModel}</option>
+      </SearchedFilterSelect>
     </span>
   );
 }

@@ -90,11 +90,11 @@ function useBundleChange<Input, Output>(change: (input: Input) => Promise<Output
 }
 
 export function useSaveBundle(bundle: Bundle | undefined) {
-  const headers = useIfMatch(bundle);
+  const header = useIfMatch(bundle);
   return useBundleChange((body: NewBundle) =>
     bundle === undefined
       ? dataOf(api.POST("/api/admin/compliance-bundles", { body }))
-      : dataOf(api.PUT("/api/admin/compliance-bundles/{bundle_id}", { params: { path: { bundle_id: bundle.id } }, body, headers })),
+      : dataOf(api.PUT("/api/admin/compliance-bundles/{bundle_id}", { params: { path: { bundle_id: bundle.id }, header }, body })),
   );
 }
 

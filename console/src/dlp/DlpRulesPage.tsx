@@ -16,7 +16,7 @@ import { EmptyState } from "../parts/states";
 import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
 import { dlpTexts, versionTexts } from "../texts/dlp";
-import { type DlpRule, type RuleFilters, type RuleSort, useDeleteRule, useDlpRule, useDlpRulePage, useUpdateRule } from "./api";
+import { type DlpRule, type RuleFilters, type RuleSort, useDeleteRule, useDlpRule, useDlpRulePage, useSetRuleEnabled } from "./api";
 import { DETECTORS } from "./detectors";
 import { DlpViews } from "./DlpViews";
 import { EvaluationPanel } from "./EvaluationPanel";
@@ -104,12 +104,12 @@ function Name({ rule, onOpen }: { rule: DlpRule; onOpen: () => void }) {
 }
 
 function Actions({ rule, onOpen }: { rule: DlpRule; onOpen: () => void }) {
-  const update = useUpdateRule(rule.id);
+  const setEnabled = useSetRuleEnabled(rule.id);
   const remove = useDeleteRule(rule.id);
   return (
     <RuleMenu
       name={rule.detector_name} enabled={rule.enabled} editor={(close) => <RuleForm rule={rule} onDone={close} />}
-      onToggle={() => update.mutateAsync({ enabled: !rule.enabled })} onDelete={() => remove.mutateAsync(undefined)}
+      onToggle={() => setEnabled.mutateAsync(!rule.enabled)} onDelete={() => remove.mutateAsync(undefined)}
     >
       <MenuItem onClick={onOpen}><History aria-hidden size={15} />{versionTexts.show}</MenuItem>
     </RuleMenu>

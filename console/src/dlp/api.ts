@@ -8,7 +8,6 @@ import type { Detector } from "./detectors";
 
 export type DlpRule = Schemas["DlpRule"];
 export type NewDlpRule = Schemas["NewDlpRule"];
-export type DlpRuleUpdate = Schemas["DlpRuleUpdate"];
 export type Tier = DlpRule["action_tier"];
 export type Evaluation = Schemas["Evaluation"];
 
@@ -62,17 +61,17 @@ function useRuleChange<Input, Output>(change: (input: Input) => Promise<Output>)
 }
 
 export function useSaveRule(rule: DlpRule | undefined) {
-  const headers = useIfMatch(rule);
+  const header = useIfMatch(rule);
   return useRuleChange((body: NewDlpRule) =>
     rule === undefined
       ? dataOf(api.POST("/api/admin/dlp-rules/", { body }))
-      : dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: rule.id } }, body, headers })),
+      : dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: rule.id }, header }, body })),
   );
 }
 
-export function useUpdateRule(id: string) {
-  return useRuleChange((body: DlpRuleUpdate) =>
-    dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: id } }, body })),
+export function useSetRuleEnabled(id: string) {
+  return useRuleChange((enabled: boolean) =>
+    dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: id } }, body: { enabled } })),
   );
 }
 

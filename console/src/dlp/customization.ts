@@ -74,11 +74,11 @@ export function useEndSuppression(id: string) {
 }
 
 export function useSavePattern(pattern: CustomPattern | undefined) {
-  const headers = useIfMatch(pattern);
+  const header = useIfMatch(pattern);
   return useChange("dlp-patterns", (body: NewCustomPattern) =>
     pattern === undefined
       ? dataOf(api.POST("/api/admin/dlp-rules/custom-patterns", { body }))
-      : dataOf(api.PUT("/api/admin/dlp-rules/custom-patterns/{pattern_id}", { params: { path: { pattern_id: pattern.id } }, body, headers })));
+      : dataOf(api.PUT("/api/admin/dlp-rules/custom-patterns/{pattern_id}", { params: { path: { pattern_id: pattern.id }, header }, body })));
 }
 
 export function useSetPatternEnabled(id: string) {

@@ -2,7 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef } from "react";
 import { api, dataOf, type Schemas } from "../api/client";
-import { changeOf, versionedOf } from "../api/versions";
+import { changeOf, invalidateSettings, versionedOf } from "../api/versions";
 import type { DlpRule, NewDlpRule } from "./api";
 
 export type Replayed = Schemas["Replayed"];
@@ -31,8 +31,8 @@ export function useUpdateSampling() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: ({ version, ...body }: Schemas["DlpSamplingUpdate"] & { version: string }) =>
-      changeOf(version, (headers) => api.PUT("/api/v1/admin/org/dlp-sampling", { body, headers })),
-    onSettled: () => client.invalidateQueries({ queryKey: ["dlp-sampling"] }),
+      changeOf(version, (header) => api.PUT("/api/v1/admin/org/dlp-sampling", { params: { header }, body })),
+    onSettled: () => invalidateSettings(client),
   });
 }
 

@@ -27,7 +27,7 @@ export function useRestore(rule: DlpRule) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (body: NewDlpRule) =>
-      dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: rule.id } }, body, headers: ifMatch(rule.updated_at) })),
+      dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: rule.id }, header: ifMatch(rule.updated_at) }, body })),
     onSettled: () => client.invalidateQueries({ queryKey: ["dlp-rules"] }),
   });
 }

@@ -40,11 +40,11 @@ function useFilterChange<Input, Output>(change: (input: Input) => Promise<Output
 }
 
 export function useSaveFilter(filter: ContentFilter | undefined) {
-  const headers = useIfMatch(filter);
+  const header = useIfMatch(filter);
   return useFilterChange((body: NewContentFilter) =>
     filter === undefined
       ? dataOf(api.POST("/api/admin/content-filters/", { body }))
-      : dataOf(api.PUT("/api/admin/content-filters/{filter_id}", { params: { path: { filter_id: filter.id } }, body, headers })),
+      : dataOf(api.PUT("/api/admin/content-filters/{filter_id}", { params: { path: { filter_id: filter.id }, header }, body })),
   );
 }
 

@@ -44,6 +44,18 @@ export function useGroupOptions(search: string | undefined) {
   return data && { rows: data.groups, total: data.total };
 }
 
+/** Returns the first groups with a rule that allows the model, as options of a field. Groups from a directory are left
+ * out, because the directory would undo a membership. */
+export function useAllowingGroups(model: string, search: string | undefined) {
+  const query = { ...(search !== undefined && { search }), allowed_model: model, from_directory: false, limit: PAGE_SIZE };
+  const { data } = useQuery({
+    queryKey: ["groups", "allowing", query],
+    placeholderData: keepPreviousData,
+    queryFn: () => dataOf(api.GET("/api/admin/groups", { params: { query } })),
+  });
+  return data && { rows: data.groups, total: data.total };
+}
+
 const NAMES_FRESH_MS = 300_000;
 
 /** Returns the groups that have been loaded, by id. Deleted groups are missing. */
@@ -83,11 +95,11 @@ function useGroupChange<Input, Output>(change: (input: Input) => Promise<Output>
 }
 
 export function useSaveGroup(group: Group | undefined) {
-  const headers = useIfMatch(group);
+  const header = useIfMatch(group);
   return useGroupChange((body: NewGroup) =>
     group === undefined
       ? dataOf(api.POST("/api/admin/groups", { body }))
-      : dataOf(api.PUT("/api/admin/groups/{group_id}", { params: { path: { group_id: group.id } }, body, headers })),
+      : dataOf(api.PUT("/api/admin/groups/{group_id}", { params: { path: { group_id: group.id }, header }, body })),
   );
 }
 

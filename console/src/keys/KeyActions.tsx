@@ -9,7 +9,7 @@ import { errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
 import { keyTexts } from "../texts/keys";
-import { type ApiKey, useDeleteKey, useUpdateKey } from "./api";
+import { type ApiKey, useDeleteKey, useSetKeyEnabled, useUpdateKey } from "./api";
 import { KeyForm } from "./KeyForm";
 
 /** The menu of a key: edit, disable or enable, delete. It is shown only to the owner of the key and to administrators. */
@@ -19,13 +19,13 @@ export function KeyActions({ apiKey }: { apiKey: ApiKey }) {
   const [editing, setEditing] = useState(false);
   const [deleting, setDeleting] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
-  const update = useUpdateKey();
+  const setEnabled = useSetKeyEnabled(apiKey.id);
   const remove = useDeleteKey();
   const { id, description, is_enabled: enabled, user_id: owner = user.id } = apiKey;
   if (owner !== user.id && !administers) return null;
 
   function toggle() {
-    update.mutate({ id, body: { is_enabled: !enabled } }, {
+    setEnabled.mutate(!enabled, {
       onSuccess: () => toast(enabled ? keyTexts.disabled(description) : keyTexts.enabled(description)),
       onError: (error) => toast(errorText(error), "failed"),
     });
@@ -48,14 +48,7 @@ export function KeyActions({ apiKey }: { apiKey: ApiKey }) {
         </MenuItem>
       </RowMenu>
       <Dialog open={editing} onClose={() => setEditing(false)} returnTo={trigger} title={keyTexts.editTitle(description)} text={keyTexts.editText}>
-        <KeyForm
-          apiKey={apiKey} onCancel={() => setEditing(false)}
-          onSubmit={async (body) => {
-            await update.mutateAsync({ id, body });
-            toast(texts.rules.saved(body.description));
-            setEditing(false);
-          }}
-        />
+        <EditKey apiKey={apiKey} onDone={() => setEditing(false)} />
       </Dialog>
       <ConfirmDialog
         open={deleting} onClose={() => setDeleting(false)} returnTo={trigger} title={keyTexts.deleteTitle(description)}
@@ -63,5 +56,19 @@ export function KeyActions({ apiKey }: { apiKey: ApiKey }) {
         done={keyTexts.deleted(description)}
       />
     </>
+  );
+}
+
+function EditKey({ apiKey, onDone }: { apiKey: ApiKey; onDone: () => void }) {
+  const update = useUpdateKey(apiKey);
+  return (
+    <KeyForm
+      apiKey={apiKey} onCancel={onDone}
+      onSubmit={async (body) => {
+        await update.mutateAsync(body);
+        toast(texts.rules.saved(body.description));
+        onDone();
+      }}
+    />
   );
 }

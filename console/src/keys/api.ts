@@ -1,6 +1,7 @@
 /** API keys: queries and changes. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, listOf, type Schemas } from "../api/client";
+import { useIfMatch } from "../api/versions";
 import { PAGE_SIZE } from "../parts/ListPanel";
 import type { KEY_SORTS } from "../sorts";
 
@@ -61,9 +62,16 @@ export function useCreateKey(serviceAccount?: string) {
 }
 
 /** Changes the fields in `body`. Other fields keep their values. */
-export function useUpdateKey() {
-  return useKeyChange(({ id, body }: { id: string; body: Schemas["ApiKeyUpdate"] }) =>
-    dataOf(api.PATCH("/api/auth/api-keys/{key_id}", { params: { path: { key_id: id } }, body })),
+export function useUpdateKey(key: ApiKey) {
+  const header = useIfMatch(key);
+  return useKeyChange((body: Schemas["ApiKeyUpdate"]) =>
+    dataOf(api.PATCH("/api/auth/api-keys/{key_id}", { params: { path: { key_id: key.id }, header }, body })),
+  );
+}
+
+export function useSetKeyEnabled(id: string) {
+  return useKeyChange((enabled: boolean) =>
+    dataOf(api.PATCH("/api/auth/api-keys/{key_id}", { params: { path: { key_id: id } }, body: { is_enabled: enabled } })),
   );
 }
 

@@ -45,9 +45,9 @@ export function useCreateModel() {
 }
 
 export function useUpdateModel(model: Model) {
-  const headers = useIfMatch(model);
+  const header = useIfMatch(model);
   return useModelChange((body: ModelUpdate) =>
-    dataOf(api.PUT("/api/admin/models/catalog/{model_config_id}", { params: { path: { model_config_id: model.id } }, body, headers })),
+    dataOf(api.PUT("/api/admin/models/catalog/{model_config_id}", { params: { path: { model_config_id: model.id }, header }, body })),
   );
 }
 

@@ -48,9 +48,9 @@ export function useCreateClient() {
   return useClientChange((body: Schemas["NewOAuthClient"]) => dataOf(api.POST("/api/admin/oauth-clients/", { body })));
 }
 
-export function useUpdateClient(id: string, headers: { "If-Match"?: string } = {}) {
+export function useUpdateClient(id: string, header: { "If-Match"?: string } = {}) {
   return useClientChange((body: Schemas["OAuthClientUpdate"]) =>
-    dataOf(api.PATCH("/api/admin/oauth-clients/{client_id}", { params: { path: { client_id: id } }, body, headers })),
+    dataOf(api.PATCH("/api/admin/oauth-clients/{client_id}", { params: { path: { client_id: id }, header }, body })),
   );
 }
 

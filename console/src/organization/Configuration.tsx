@@ -1,12 +1,15 @@
 import { Pencil } from "lucide-react";
 import { useRef, useState } from "react";
 import { useForm } from "react-hook-form";
+import { ApiError } from "../api/errors";
 import { type ConfigurationEntry, useConfiguration, useSetConfiguration } from "../api/configuration";
 import { useRights } from "../api/queries";
+import { useFormVersion } from "../api/versions";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import { DialogForm } from "../parts/DialogForm";
 import { SelectField, TextField } from "../parts/fields";
+import { KEEP_TYPED } from "../parts/forms";
 import { Panel } from "../parts/Page";
 import { ErrorState, Skeleton } from "../parts/states";
 import { toast } from "../parts/toasts";
@@ -69,14 +72,19 @@ function EditButton({ entry }: { entry: ConfigurationEntry }) {
 function EntryForm({ entry, onDone }: { entry: ConfigurationEntry; onDone: () => void }) {
   const configuration = configurationTexts;
   const set = useSetConfiguration(entry.key);
-  const form = useForm({ defaultValues: { value: entry.value } });
-  const fault = form.formState.errors.value?.message;
+  const form = useForm({ values: { value: entry.value }, resetOptions: KEEP_TYPED });
+  const { errors, dirtyFields } = form.formState;
+  const { version, accept } = useFormVersion(entry.etag, dirtyFields);
+  const fault = errors.value?.message;
   const hint = configuration.defaultValue(entry.default);
   return (
     <DialogForm
       form={form} action={texts.rules.save} onCancel={onDone}
       onSubmit={async ({ value }) => {
-        await set.mutateAsync(value);
+        await set.mutateAsync({ value, version }).catch((error: unknown) => {
+          if (error instanceof ApiError && error.status === 412) accept();
+          throw error;
+        });
         toast(configuration.saved(entry.key));
         onDone();
       }}

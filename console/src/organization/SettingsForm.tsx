@@ -5,9 +5,10 @@ import { useRights } from "../api/queries";
 import { useFormVersion } from "../api/versions";
 import { Button } from "../parts/Button";
 import { TextField } from "../parts/fields";
-import { AFTER_SUBMIT, KEEP_TYPED, showFaults, useUnsavedWarning } from "../parts/forms";
+import { AFTER_SUBMIT, KEEP_TYPED, showFaults } from "../parts/forms";
 import { Panel } from "../parts/Page";
 import { toast } from "../parts/toasts";
+import { useUnsaved } from "../parts/unsaved";
 import { organizationTexts } from "../texts/organization";
 import { useUpdateSettings } from "./api";
 import styles from "./OrganizationPage.module.css";
@@ -18,7 +19,7 @@ export function SettingsForm({ settings }: { settings: Schemas["Settings"] }) {
   const update = useUpdateSettings();
   const form = useForm({ values: fieldsOf(settings), resetOptions: KEEP_TYPED });
   const { errors, isDirty, dirtyFields, isSubmitting } = form.formState;
-  useUnsavedWarning(isDirty && !isSubmitting);
+  useUnsaved(isDirty && !isSubmitting);
   const { version, accept } = useFormVersion(settings.updated_at, dirtyFields);
   const submit = form.handleSubmit(async (fields) => {
     try {

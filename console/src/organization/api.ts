@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { api, dataOf, type Schemas } from "../api/client";
 import { discardToken } from "../api/session";
-import { changeOf, ifMatch, versionedOf } from "../api/versions";
+import { changeOf, ifMatch, invalidateSettings, versionedOf } from "../api/versions";
 
 export type Domain = Schemas["AllowedDomain"];
 type SettingsUpdate = Schemas["SettingsUpdate"];
@@ -30,13 +30,13 @@ function useOrganizationChange<Input, Output>(change: (input: Input) => Promise<
   const client = useQueryClient();
   return useMutation({
     mutationFn: change,
-    onSettled: () => Promise.all(["organization", "session"].map((name) => client.invalidateQueries({ queryKey: [name] }))),
+    onSettled: () => Promise.all([invalidateSettings(client), client.invalidateQueries({ queryKey: ["session"] })]),
   });
 }
 
 export function useUpdateSettings() {
   return useOrganizationChange(async ({ updatedAt, ...body }: SettingsUpdate & { updatedAt: string }) => {
-    const settings = await changeOf(ifMatch(updatedAt)["If-Match"], (headers) => api.PUT("/api/v1/admin/org/settings", { body, headers }));
+    const settings = await changeOf(ifMatch(updatedAt)["If-Match"], (header) => api.PUT("/api/v1/admin/org/settings", { params: { header }, body }));
     // The session contains the name of the organization, so it must be loaded again.
     discardToken();
     return settings;
@@ -80,7 +80,7 @@ export function useAllowlist() {
 
 export function useUpdateAllowlist() {
   return useOrganizationChange(({ version, ...body }: Schemas["IpAllowlistUpdate"] & { version: string }) =>
-    changeOf(version, (headers) => api.PUT("/api/v1/admin/org/ip-allowlist", { body, headers })));
+    changeOf(version, (header) => api.PUT("/api/v1/admin/org/ip-allowlist", { params: { header }, body })));
 }
 
 export function useRequestFields() {
@@ -89,7 +89,7 @@ export function useRequestFields() {
 
 export function useUpdateRequestFields() {
   return useOrganizationChange(({ version, allowed }: { version: string; allowed: string[] }) =>
-    changeOf(version, (headers) => api.PUT("/api/v1/admin/org/request-fields", { body: { allowed }, headers })));
+    changeOf(version, (header) => api.PUT("/api/v1/admin/org/request-fields", { params: { header }, body: { allowed } })));
 }
 
 export function useSendTestMail() {

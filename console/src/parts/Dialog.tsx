@@ -1,14 +1,18 @@
 import { Dialog as Base } from "@base-ui/react/dialog";
 import { X } from "lucide-react";
-import { type ReactNode, type RefObject, useRef } from "react";
+import { type ReactNode, type RefObject, useEffect, useId, useRef } from "react";
 import { texts } from "../texts";
 import { buttonClass } from "./Button";
 import { classes } from "./classes";
 import styles from "./Dialog.module.css";
 import { InDialog } from "./in-dialog";
+import { closeDialog } from "./unsaved";
+
+/** The ids of the open dialogs, the last opened one at the end. A question can be above the dialog of a form. */
+const openDialogs: string[] = [];
 
 /** A modal dialog. If `persistent` is true, only buttons in `children` close it, because its content cannot be shown
- * again. `wide` is for larger forms. When the dialog closes, the focus returns to `returnTo`, or to the element that
+ * again. If a form in it has unsaved changes, closing it asks first. `wide` is for larger forms. When the dialog closes, the focus returns to `returnTo`, or to the element that
  * had the focus before. */
 export function Dialog({ open, onClose, title, text, returnTo, persistent = false, wide = false, children }: {
   open: boolean;
@@ -26,13 +30,24 @@ export function Dialog({ open, onClose, title, text, returnTo, persistent = fals
   const wasOpen = useRef(false);
   if (open && !wasOpen.current) opener.current = document.activeElement === document.body ? null : document.activeElement as HTMLElement;
   wasOpen.current = open;
+  const id = useId();
+  useEffect(() => {
+    if (!open) return undefined;
+    openDialogs.push(id);
+    return () => void openDialogs.splice(openDialogs.lastIndexOf(id), 1);
+  }, [open, id]);
   return (
     <Base.Root
       open={open}
       disablePointerDismissal={persistent}
       onOpenChange={(next, details) => {
-        if (next || (persistent && details.reason === "escape-key")) return;
-        onClose();
+        if (next) return;
+        if (details.reason === "escape-key") {
+          // Each open dialog hears the key. Only the last opened one closes.
+          if (persistent || openDialogs.at(-1) !== id) return;
+          details.event.stopImmediatePropagation();
+        }
+        closeDialog(id, onClose);
       }}
     >
       <Base.Portal>
@@ -47,7 +62,7 @@ export function Dialog({ open, onClose, title, text, returnTo, persistent = fals
             )}
           </div>
           {text !== undefined && <Base.Description className={styles["text"]}>{text}</Base.Description>}
-          <InDialog value>{children}</InDialog>
+          <InDialog value={id}>{children}</InDialog>
         </Base.Popup>
       </Base.Portal>
     </Base.Root>

@@ -4,11 +4,12 @@ import { texts } from "../texts";
 import { Button } from "./Button";
 import { DialogActions } from "./Dialog";
 import styles from "./DialogForm.module.css";
-import { showFaults, useUnsavedWarning } from "./forms";
+import { showFaults } from "./forms";
 import { errorText } from "./states";
 import { toast } from "./toasts";
+import { useUnsaved } from "./unsaved";
 
-/** The form in a dialog, with its buttons. `onSubmit` sends the request. If it fails, the form shows the errors at its
+/** The form in a dialog, with its buttons. The cancel button discards unsaved changes without a question. `onSubmit` sends the request. If it fails, the form shows the errors at its
  * fields, or the page shows the error if the dialog was closed meanwhile. */
 export function DialogForm<T extends FieldValues>({ form, action, look = "primary", onSubmit, onCancel, children }: {
   form: UseFormReturn<T>;
@@ -18,8 +19,8 @@ export function DialogForm<T extends FieldValues>({ form, action, look = "primar
   onCancel: () => void;
   children: ReactNode;
 }) {
-  const { errors, isSubmitting, isDirty } = form.formState;
-  useUnsavedWarning(isDirty && !isSubmitting);
+  const { errors, isSubmitting, isSubmitSuccessful, isDirty } = form.formState;
+  const discard = useUnsaved(isDirty && !isSubmitting && !isSubmitSuccessful);
   const isShown = useRef(false);
   useEffect(() => {
     isShown.current = true;
@@ -48,7 +49,7 @@ export function DialogForm<T extends FieldValues>({ form, action, look = "primar
       {errors.root !== undefined && <p className={styles["fault"]} role="alert">{errors.root.message}</p>}
       {children}
       <DialogActions>
-        <Button onClick={onCancel}>{texts.cancel}</Button>
+        <Button onClick={() => { discard(); onCancel(); }}>{texts.cancel}</Button>
         <Button look={look} type="submit" busy={isSubmitting}>{action}</Button>
       </DialogActions>
     </form>

@@ -14,7 +14,7 @@ export function MenuPopup({ within, side = "bottom", align = "end", children }: 
 }) {
   const [container, setContainer] = useState<HTMLElement | null>(null);
   const inDialog = use(InDialog);
-  useEffect(() => setContainer(inDialog ? document.body : document.getElementById(within)), [inDialog, within]);
+  useEffect(() => setContainer(inDialog !== null ? document.body : document.getElementById(within)), [inDialog, within]);
   return (
     <Base.Portal container={container}>
       <Base.Positioner side={side} align={align} sideOffset={5} className={styles["positioner"]}>

@@ -4,10 +4,11 @@ import { ApiError } from "../api/errors";
 import { useRights } from "../api/queries";
 import type { FormVersion } from "../api/versions";
 import { Button } from "./Button";
-import { AFTER_SUBMIT, showFaults, useUnsavedWarning } from "./forms";
+import { AFTER_SUBMIT, showFaults } from "./forms";
 import { Panel } from "./Page";
 import { ErrorState, Skeleton } from "./states";
 import { toast } from "./toasts";
+import { useUnsaved } from "./unsaved";
 import { texts } from "../texts";
 import styles from "./PolicyPanel.module.css";
 
@@ -27,7 +28,7 @@ export function PolicyPanel<T extends FieldValues>({ title, form, query, onSave,
 }) {
   const { administers } = useRights();
   const { errors, isDirty, isSubmitting, dirtyFields } = form.formState;
-  useUnsavedWarning(isDirty && !isSubmitting);
+  useUnsaved(isDirty && !isSubmitting);
   const submit = form.handleSubmit(async (fields) => {
     try {
       const changed = Object.entries(fields).filter(([name]) => name in dirtyFields);

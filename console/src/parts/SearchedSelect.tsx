@@ -27,12 +27,14 @@ interface Props {
 
 /** A select for a list of any length. If the options are not complete, it has a search box, and the server searches the
  * list. */
-export function SearchedSelectField({ hint, fault, ...props }: Props & { hint?: string; fault?: string | undefined }) {
+export function SearchedSelectField({ hint, fault, autoFocus, ...props }: Props & { hint?: string; fault?: string | undefined; autoFocus?: boolean }) {
   const { search, options } = useSearchedOptions(props);
   return (
     <div className={styles["field"]}>
       {search}
-      <SelectField label={props.label} hint={hint} fault={fault} value={props.value} onChange={({ target }) => props.onChange(target.value)}>
+      <SelectField
+        label={props.label} hint={hint} fault={fault} autoFocus={autoFocus} value={props.value} onChange={({ target }) => props.onChange(target.value)}
+      >
         {props.children}
         {options}
       </SelectField>

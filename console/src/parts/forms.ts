@@ -1,5 +1,4 @@
 /** Forms with values and errors of the API. */
-import { useEffect } from "react";
 import type { FieldValues, Path, UseFormReturn } from "react-hook-form";
 import { ApiError } from "../api/errors";
 import { errorText } from "./states";
@@ -38,14 +37,4 @@ function fieldOf(values: FieldValues, path: string): string | undefined {
   const row: unknown = name === undefined || place === undefined ? undefined : values[name]?.[place];
   if (typeof row !== "object" || row === null) return name;
   return `${name}.${place}.${rest.find((part) => part in row) ?? Object.keys(row)[0]}`;
-}
-
-/** Makes the browser ask for confirmation before the user leaves a page with unsaved changes. */
-export function useUnsavedWarning(unsaved: boolean): void {
-  useEffect(() => {
-    if (!unsaved) return undefined;
-    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
-    addEventListener("beforeunload", warn);
-    return () => removeEventListener("beforeunload", warn);
-  }, [unsaved]);
 }

@@ -47,12 +47,12 @@ function usePolicyChange<Input, Output>(change: (input: Input) => Promise<Output
 }
 
 export function useSavePolicy(policy: Policy | undefined) {
-  const headers = useIfMatch(policy);
+  const header = useIfMatch(policy);
   return usePolicyChange((body: NewPolicy) =>
     policy === undefined
       ? dataOf(api.POST("/api/admin/policies", { body }))
       : dataOf(api.PUT("/api/admin/policies/{policy_id}", {
-          params: { path: { policy_id: policy.id } }, headers, body: { ...body, terminal: body.terminal ?? body.action !== "LOG" },
+          params: { path: { policy_id: policy.id }, header }, body: { ...body, terminal: body.terminal ?? body.action !== "LOG" },
         })),
   );
 }

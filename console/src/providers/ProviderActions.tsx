@@ -80,12 +80,12 @@ export function ProviderActions({ provider }: { provider: Provider }) {
 
 function ReplacedCredentialsForm({ provider, onDone }: { provider: Provider; onDone: () => void }) {
   const setCredentials = useSetCredentials();
-  const headers = useIfMatch(provider);
+  const header = useIfMatch(provider);
   return (
     <CredentialsForm
       provider={provider} onCancel={onDone}
       onSubmit={async (id, credentials) => {
-        await setCredentials.mutateAsync({ id, credentials, headers });
+        await setCredentials.mutateAsync({ id, credentials, header });
         toast(providerTexts.credentialsSaved(provider.name));
         onDone();
       }}

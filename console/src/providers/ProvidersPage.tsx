@@ -73,7 +73,7 @@ export function ProvidersPage() {
           <CredentialsForm
             taken={taken} onCancel={close}
             onSubmit={async (id, credentials) => {
-              await setCredentials.mutateAsync({ id, credentials, headers: MUST_BE_NEW });
+              await setCredentials.mutateAsync({ id, credentials, header: MUST_BE_NEW });
               toast(providerTexts.added(id));
               close();
             }}

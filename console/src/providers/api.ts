@@ -102,14 +102,14 @@ export function useProviderChange<Input, Output>(change: (input: Input) => Promi
 }
 
 /** The header with which the API adds a provider, and refuses the request if the id exists. */
-export const MUST_BE_NEW = { "If-None-Match": "*" } as const;
+export const MUST_BE_NEW = { "if-none-match": "*" } as const;
 
 /** Sets the credentials of a provider. With the header `If-Match`, the API refuses the request if somebody else has
  * changed the provider. */
 export function useSetCredentials() {
   return useProviderChange(
-    ({ id, credentials, headers }: { id: string; credentials: Credentials; headers: { "If-Match"?: string } | typeof MUST_BE_NEW }) =>
-      dataOf(api.PUT(CREDENTIALS, { params: { path: { provider_id: id } }, body: credentials, headers })),
+    ({ id, credentials, header }: { id: string; credentials: Credentials; header: { "If-Match"?: string } | typeof MUST_BE_NEW }) =>
+      dataOf(api.PUT(CREDENTIALS, { params: { path: { provider_id: id }, header }, body: credentials })),
   );
 }
 

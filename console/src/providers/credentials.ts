@@ -50,18 +50,18 @@ export function useAddCredential(id: string) {
 
 export function useSetCredentialState(id: string) {
   return useProviderChange(({ credential: { label, updated_at: version }, state }: { credential: Credential; state: CredentialState }) =>
-    dataOf(api.PATCH(ONE, { params: { path: { provider_id: id, label } }, headers: ifMatch(version), body: { state } })),
+    dataOf(api.PATCH(ONE, { params: { path: { provider_id: id, label }, header: ifMatch(version) }, body: { state } })),
   );
 }
 
 export function useRotateCredential(id: string) {
   return useProviderChange(({ credential: { label, updated_at: version }, secret }: { credential: Credential; secret: Secret }) =>
-    dataOf(api.POST(`${ONE}/rotate`, { params: { path: { provider_id: id, label } }, headers: ifMatch(version), body: secret })),
+    dataOf(api.POST(`${ONE}/rotate`, { params: { path: { provider_id: id, label }, header: ifMatch(version) }, body: secret })),
   );
 }
 
 export function useRemoveCredential(id: string) {
   return useProviderChange(({ label, updated_at: version }: Credential) =>
-    dataOf(api.DELETE(ONE, { params: { path: { provider_id: id, label } }, headers: ifMatch(version) })),
+    dataOf(api.DELETE(ONE, { params: { path: { provider_id: id, label }, header: ifMatch(version) } })),
   );
 }

@@ -64,9 +64,9 @@ export function useRegisterModel() {
   return useRegistryChange((body: NewRegisteredModel) => dataOf(api.POST("/api/admin/models", { params: WRITING, body })));
 }
 
-export function useUpdateEntry(id: string, headers: { "If-Match"?: string } = {}) {
+export function useUpdateEntry(id: string, header: { "If-Match"?: string } = {}) {
   return useRegistryChange((body: RegisteredModelUpdate) =>
-    dataOf(api.PUT("/api/admin/models/{registered_model_id}", { params: { ...WRITING, path: { registered_model_id: id } }, body, headers })),
+    dataOf(api.PUT("/api/admin/models/{registered_model_id}", { params: { path: { registered_model_id: id }, header: { ...WRITING.header, ...header } }, body })),
   );
 }
 

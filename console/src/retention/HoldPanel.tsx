@@ -60,7 +60,7 @@ function Actions({ hold }: { hold: LegalHold }) {
 
 function ReasonForm({ hold, onDone }: { hold: LegalHold; onDone: () => void }) {
   const retention = retentionTexts;
-  const set = useSetHold();
+  const set = useSetHold(hold);
   const form = useForm({ defaultValues: { reason: hold.reason ?? "" } });
   return (
     <DialogForm

@@ -2,11 +2,12 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, dataOf, type Schemas } from "../api/client";
+import { changeOf, invalidateSettings, versionedOf } from "../api/versions";
 
-/** The retention policy and the `ETag` of the organization's settings, which contain the policy. */
-export type Retention = Schemas["RetentionPolicy"] & { version: string | null };
+/** The policy and the hold have the `ETag` of the organization's settings. */
+export type Retention = Schemas["RetentionPolicy"] & { etag: string };
 export type RetentionUpdate = Schemas["RetentionPolicyUpdate"];
-export type LegalHold = Schemas["LegalHold"];
+export type LegalHold = Schemas["LegalHold"] & { etag: string };
 
 const REFRESH_MS = 30_000;
 
@@ -14,31 +15,33 @@ export function useRetention() {
   return useQuery({
     queryKey: ["retention", "policy"],
     refetchInterval: REFRESH_MS,
-    queryFn: async (): Promise<Retention> => {
-      const call = api.GET("/api/v1/admin/retention/policy");
-      return { ...(await dataOf(call)), version: (await call).response.headers.get("etag") };
-    },
+    queryFn: (): Promise<Retention> => versionedOf(api.GET("/api/v1/admin/retention/policy")),
   });
 }
 
 export function useLegalHold() {
-  return useQuery({ queryKey: ["retention", "hold"], queryFn: () => dataOf(api.GET("/api/v1/admin/retention/legal-hold")) });
+  return useQuery({ queryKey: ["retention", "hold"], queryFn: (): Promise<LegalHold> => versionedOf(api.GET("/api/v1/admin/retention/legal-hold")) });
 }
 
 function useRetentionChange<Input, Output>(change: (input: Input) => Promise<Output>) {
   const client = useQueryClient();
-  return useMutation({ mutationFn: change, onSettled: () => client.invalidateQueries({ queryKey: ["retention"] }) });
+  return useMutation({ mutationFn: change, onSettled: () => invalidateSettings(client) });
 }
 
 /** Changes the policy. The API refuses the change if somebody has changed the organization's settings since the form
  * was opened. */
-export function useUpdateRetention({ version }: Retention) {
-  const [headers] = useState(() => (version === null ? {} : { "If-Match": version }));
-  return useRetentionChange((body: RetentionUpdate) => dataOf(api.PUT("/api/v1/admin/retention/policy", { body, headers })));
+export function useUpdateRetention({ etag }: Retention) {
+  const [version] = useState(etag);
+  return useRetentionChange((body: RetentionUpdate) =>
+    changeOf(version, (header) => api.PUT("/api/v1/admin/retention/policy", { params: { header }, body })));
 }
 
-export function useSetHold() {
-  return useRetentionChange((reason: string) => dataOf(api.PUT("/api/v1/admin/retention/legal-hold", { body: { reason } })));
+/** Sets the hold or changes its reason. The API refuses the change if somebody has changed the organization's settings
+ * since the form was opened. */
+export function useSetHold({ etag }: LegalHold) {
+  const [version] = useState(etag);
+  return useRetentionChange((reason: string) =>
+    changeOf(version, (header) => api.PUT("/api/v1/admin/retention/legal-hold", { params: { header }, body: { reason } })));
 }
 
 export function useReleaseHold() {

@@ -60,11 +60,11 @@ function useRoutingChange<Input, Output>(change: (input: Input) => Promise<Outpu
 }
 
 export function useSavePolicy(policy: RoutingPolicy | undefined) {
-  const headers = useIfMatch(policy);
+  const header = useIfMatch(policy);
   return useRoutingChange((body: NewRoutingPolicy) =>
     policy === undefined
       ? dataOf(api.POST("/api/admin/cost-routing/policies", { body }))
-      : dataOf(api.PUT("/api/admin/cost-routing/policies/{policy_id}", { params: { path: { policy_id: policy.policy_id } }, body, headers })),
+      : dataOf(api.PUT("/api/admin/cost-routing/policies/{policy_id}", { params: { path: { policy_id: policy.policy_id }, header }, body })),
   );
 }
 

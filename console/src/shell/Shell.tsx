@@ -8,6 +8,7 @@ import { ErrorState } from "../parts/states";
 import { Toaster } from "../parts/toasts";
 import { useKeptFocus } from "../parts/useKeptFocus";
 import { texts } from "../texts";
+import { LeaveQuestion } from "./LeaveQuestion";
 import { Navigation } from "./Navigation";
 import styles from "./Shell.module.css";
 import { StepUp } from "./StepUp";
@@ -56,6 +57,7 @@ function Frame({ organization }: { organization: string }) {
       </aside>
       <main className={styles["main"]} id="content" tabIndex={-1} ref={content}><Outlet /></main>
       <StepUp />
+      <LeaveQuestion />
       <Toaster />
     </div>
   );

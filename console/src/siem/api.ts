@@ -25,8 +25,8 @@ export function useSetEnabled() {
 }
 
 export function useSaveReceiver({ updated_at: updatedAt }: Siem) {
-  const headers = useIfMatch(updatedAt === null ? undefined : { updated_at: updatedAt });
-  return useSiemChange((body: SiemUpdate) => dataOf(api.PUT("/api/v1/admin/siem", { body, headers })));
+  const header = useIfMatch(updatedAt === null ? undefined : { updated_at: updatedAt });
+  return useSiemChange((body: SiemUpdate) => dataOf(api.PUT("/api/v1/admin/siem", { params: { header }, body })));
 }
 
 export function useTestSiem() {

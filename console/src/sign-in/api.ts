@@ -1,7 +1,7 @@
 /** Identity providers, provisioning tokens, and the policies for second factors and sessions. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
-import { changeOf, versionedOf } from "../api/versions";
+import { changeOf, invalidateSettings, versionedOf } from "../api/versions";
 
 export type Idp = Schemas["Idp"];
 export type NewIdp = Schemas["NewIdp"];
@@ -24,13 +24,18 @@ function useChange<Input, Output>(key: string, change: (input: Input) => Promise
   return useMutation({ mutationFn: change, onSettled: () => client.invalidateQueries({ queryKey: [key] }) });
 }
 
+function useSettingChange<Input, Output>(change: (input: Input) => Promise<Output>) {
+  const client = useQueryClient();
+  return useMutation({ mutationFn: change, onSettled: () => invalidateSettings(client) });
+}
+
 export function useCreateIdp() {
   return useChange("identity-providers", (body: NewIdp) => dataOf(api.POST("/api/admin/saml/idp", { body })));
 }
 
-export function useUpdateIdp(id: string, headers: { "If-Match"?: string } = {}) {
+export function useUpdateIdp(id: string, header: { "If-Match"?: string } = {}) {
   return useChange("identity-providers", (body: IdpUpdate) =>
-    dataOf(api.PUT("/api/admin/saml/idp/{idp_id}", { params: { path: { idp_id: id } }, body, headers })),
+    dataOf(api.PUT("/api/admin/saml/idp/{idp_id}", { params: { path: { idp_id: id }, header }, body })),
   );
 }
 
@@ -65,8 +70,8 @@ export function useMfaPolicy() {
 }
 
 export function useUpdateMfaPolicy() {
-  return useChange("mfa-policy", ({ version, ...body }: Schemas["MfaPolicyUpdate"] & { version: string }) =>
-    changeOf(version, (headers) => api.PUT("/api/v1/admin/org/mfa-policy", { body, headers })));
+  return useSettingChange(({ version, ...body }: Schemas["MfaPolicyUpdate"] & { version: string }) =>
+    changeOf(version, (header) => api.PUT("/api/v1/admin/org/mfa-policy", { params: { header }, body })));
 }
 
 export function useSessionPolicy() {
@@ -74,6 +79,6 @@ export function useSessionPolicy() {
 }
 
 export function useUpdateSessionPolicy() {
-  return useChange("session-policy", ({ version, ...body }: Schemas["SessionPolicyUpdate"] & { version: string }) =>
-    changeOf(version, (headers) => api.PUT("/api/v1/admin/org/session-policy", { body, headers })));
+  return useSettingChange(({ version, ...body }: Schemas["SessionPolicyUpdate"] & { version: string }) =>
+    changeOf(version, (header) => api.PUT("/api/v1/admin/org/session-policy", { params: { header }, body })));
 }

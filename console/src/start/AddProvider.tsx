@@ -22,7 +22,7 @@ export function AddProvider({ onDone }: { onDone: () => void }) {
     <CredentialsForm
       taken={taken} onCancel={onDone}
       onSubmit={async (id, credentials) => {
-        await setCredentials.mutateAsync({ id, credentials, headers: id === addedId ? {} : MUST_BE_NEW });
+        await setCredentials.mutateAsync({ id, credentials, header: id === addedId ? {} : MUST_BE_NEW });
         setAddedId(id);
         const health = await dataOf(api.POST("/api/admin/providers/{provider_id}/health-check", { params: { path: { provider_id: id } } }));
         if (health.health_check_status !== "healthy") {

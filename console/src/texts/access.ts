@@ -26,8 +26,4 @@ export const accessTexts = {
   noGroupsText: "Rules of model access belong to groups. Create a group first.",
   noModels: "No model matches the filters",
   noGroupMatches: "No group matches the filters",
-  leaveTitle: "Leave without saving?",
-  leaveText: (count: number) => (count === 1 ? "1 change is not saved and will be lost." : `${count.toLocaleString()} changes are not saved and will be lost.`),
-  stay: "Stay",
-  leave: "Leave",
 } as const;

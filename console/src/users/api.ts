@@ -76,9 +76,9 @@ export function useCreateUser() {
 }
 
 export function useUpdateUser(user: User) {
-  const headers = useIfMatch(user);
+  const header = useIfMatch(user);
   return useUserChange((body: UserUpdate) =>
-    dataOf(api.PATCH("/api/admin/users/{user_id}", { params: { path: { user_id: user.id } }, body, headers })),
+    dataOf(api.PATCH("/api/admin/users/{user_id}", { params: { path: { user_id: user.id }, header }, body })),
   );
 }
 

@@ -83,9 +83,9 @@ export function useCreateWebhook() {
 }
 
 export function useUpdateWebhook(webhook: Webhook) {
-  const headers = useIfMatch(webhook);
+  const header = useIfMatch(webhook);
   return useWebhookChange((body: WebhookUpdate) =>
-    dataOf(api.PUT("/api/admin/webhooks/{webhook_id}", { params: { path: { webhook_id: webhook.id } }, body, headers })),
+    dataOf(api.PUT("/api/admin/webhooks/{webhook_id}", { params: { path: { webhook_id: webhook.id }, header }, body })),
   );
 }
 

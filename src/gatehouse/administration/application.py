@@ -28,11 +28,13 @@ Document: TypeAlias = dict[str, Any]
 @dataclass(frozen=True, kw_only=True)
 class Documentation:
     """Additions to FastAPI's OpenAPI document. `requirement_of` takes a dependency; if it identifies a caller, it
-    returns the entries to add to the operation. `complete` returns the complete document."""
+    returns the entries to add to the operation. `parameters_of` takes all dependencies of a route, and returns the
+    parameters to add to its operations. `complete` returns the complete document."""
 
     security_schemes: Document
     requirement_of: Callable[[Callable[..., Any] | None], Document | None]
     complete: Callable[[Document], Document]
+    parameters_of: Callable[[Dependant], list[Document]] = lambda dependant: []
 
 
 def build_application(
@@ -100,8 +102,12 @@ def _document(app: FastAPI, families: Sequence[APIRouter], documentation: Docume
             described = framework()
             for route in (route for family in families for route in family.routes if isinstance(route, APIRoute)):
                 entries = _requirement(route.dependant, documentation.requirement_of)
+                parameters = documentation.parameters_of(route.dependant)
                 for method in route.methods or ():
-                    described["paths"].get(route.path_format, {}).get(method.lower(), {}).update(entries)
+                    operation = described["paths"].get(route.path_format, {}).get(method.lower(), {})
+                    operation.update(entries)
+                    if parameters:
+                        operation.setdefault("parameters", []).extend(parameters)
             components = described.setdefault("components", {})
             components.setdefault("securitySchemes", {}).update(documentation.security_schemes)
             app.openapi_schema = documentation.complete(described)

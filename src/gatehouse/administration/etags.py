@@ -5,10 +5,12 @@ if the row has changed since. Without `If-Match`, the last write wins. The versi
 (a sign-in, a health check) do not change.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import Depends, Request, Response
+from fastapi.dependencies.models import Dependant
 from sqlalchemy import inspect
 from starlette.datastructures import MutableHeaders
 
@@ -78,3 +80,25 @@ async def _versions(request: Request, response: Response) -> Versions:
 
 #: The dependency of routes, and of dependencies, that load rows.
 TheVersions = Annotated[Versions, Depends(_versions)]
+
+Loader = TypeVar("Loader", bound=Callable[..., Any])
+
+_LOADERS_WITHOUT_VERSION: Final[set[Callable[..., Any]]] = set()
+
+
+def without_version(loader: Loader) -> Loader:
+    """Mark a dependency whose rows have no version. The documentation of its operations does not offer `If-Match`."""
+    _LOADERS_WITHOUT_VERSION.add(loader)
+    return loader
+
+
+def loaders(dependant: Dependant) -> list[Callable[..., Any]]:
+    """Return the dependencies of a route that declare the version of a row."""
+    nested = [loader for dependency in dependant.dependencies for loader in loaders(dependency)]
+    if dependant.call is not None and any(dependency.call is _versions for dependency in dependant.dependencies):
+        return [dependant.call, *nested]
+    return nested
+
+
+def has_version(loader: Callable[..., Any]) -> bool:
+    return loader not in _LOADERS_WITHOUT_VERSION

@@ -1,8 +1,7 @@
 """The order in which a request is checked, as values.
 
 `engine.run` runs these steps for model calls, `engine.mcp` for calls of tools, `engine.scan` for `POST /v1/scan`, and
-the platform's admission for the administration API. No other module depends on the
-order.
+the platform's admission for the administration API. No other module depends on the order.
 
 To add a stage, write it in `engine/stages`, put its `Step` in one of the tuples below, and name it in the tables of
 `engine.mcp.calling`, of `engine.scan` and of the platform's admission. These modules fail to load while a step is

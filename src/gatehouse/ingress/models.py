@@ -1,7 +1,7 @@
 """Answers `GET /v1/models` with the models and aliases that the caller may use, in the format of the caller's client.
 
 Requests with the header `anthropic-version` receive the format of Anthropic, whose list has pages. All others receive
-the format of OpenAI, whose list has a single page.
+the format of OpenAI, whose list has a single page. With the parameter `search`, it has the first matching models.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +20,7 @@ from gatehouse.policy.catalog import ModelRecord
 
 #: maximum of `limit`, and its default
 MAX_PAGE_MODELS: Final = 1000
+MAX_SEARCH_CHARS: Final = 255
 
 
 class Model(msgspec.Struct):
@@ -68,16 +69,34 @@ async def model_list(engine: Engine, x: CallerResults, name: str) -> Answer:
         if name not in usable:
             raise ModelNotFound.named(name)
         return _answer(_for_anthropic(name, usable[name]) if anthropic else _for_openai(name, usable[name]), x)
-    return _answer(_anthropic_page(usable, x.identified.received.query) if anthropic else _openai_page(usable), x)
+    parameters = dict(parse_qsl(x.identified.received.query, keep_blank_values=True))
+    if anthropic:
+        return _answer(_anthropic_page(usable, parameters), x)
+    if "search" not in parameters:
+        return _answer(_openai_list(usable), x)
+    names = _matching(usable, parameters["search"])
+    found = {name: usable[name] for name in names[: _limit(parameters.get("limit"))]}
+    return _answer(_openai_list(found), x, {"x-total-count": str(len(names))})
 
 
-def _openai_page(usable: Mapping[str, ModelRecord]) -> ModelList:
-    return ModelList(data=[_for_openai(name, model) for name, model in usable.items()])
+def _openai_list(models: Mapping[str, ModelRecord]) -> ModelList:
+    return ModelList(data=[_for_openai(name, model) for name, model in models.items()])
 
 
-def _anthropic_page(usable: Mapping[str, ModelRecord], query: str) -> AnthropicModels:
+def _matching(usable: Mapping[str, ModelRecord], search: str) -> list[str]:
+    """Return the sorted names that contain the text, or whose display names do. Raises `InvalidField`."""
+    if len(search) > MAX_SEARCH_CHARS:
+        raise InvalidField("search", f"`search` must have at most {MAX_SEARCH_CHARS} characters.")
+    part = search.casefold()
+    return sorted(
+        name
+        for name, model in usable.items()
+        if part in name.casefold() or part in (model.display_name or "").casefold()
+    )
+
+
+def _anthropic_page(usable: Mapping[str, ModelRecord], parameters: Mapping[str, str]) -> AnthropicModels:
     """Return one page. Raises `InvalidField`."""
-    parameters = dict(parse_qsl(query))
     limit = _limit(parameters.get("limit"))
     names = list(usable)
     after, before = _position(names, parameters, "after_id"), _position(names, parameters, "before_id")
@@ -130,8 +149,8 @@ def _for_anthropic(name: str, model: ModelRecord) -> AnthropicModel:
     )
 
 
-def _answer(content: msgspec.Struct, x: CallerResults) -> Answer:
-    headers = {"content-type": "application/json"}
+def _answer(content: msgspec.Struct, x: CallerResults, extra_headers: Mapping[str, str] | None = None) -> Answer:
+    headers = {"content-type": "application/json", **(extra_headers or {})}
     if x.rate is not None:
         headers.update(x.rate.headers())
     return Answer(status=200, headers=headers, body=msgspec.json.encode(content))

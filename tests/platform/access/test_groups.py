@@ -78,15 +78,31 @@ async def test_a_group_is_created_read_and_listed_by_name(tenant: Tenant, other_
         ({"search": "g-7"}, ["Accounts"], 1),
         ({"search": "%"}, [], 0),
         ({"search": "CARD", "limit": 1, "sort": "-name"}, ["Payments"], 2),
+        ({"from_directory": True}, ["Accounts"], 1),
+        ({"from_directory": False}, ["Cards", "Payments"], 2),
+        ({"allowed_model": "sandbox/large"}, ["Accounts", "Cards"], 2),
+        ({"allowed_model": "sandbox/large", "from_directory": False, "search": "card"}, ["Cards"], 1),
+        ({"allowed_model": "sandbox/other"}, [], 0),
     ],
 )
 async def test_the_list_is_paged_searched_and_sorted(
-    tenant: Tenant, other_tenant: Tenant, parameters: dict[str, Any], names: list[str], total: int
+    platform: RunningPlatform,
+    tenant: Tenant,
+    other_tenant: Tenant,
+    parameters: dict[str, Any],
+    names: list[str],
+    total: int,
 ) -> None:
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "large")
     await create_group(other_tenant, "Cards")
-    await create_group(tenant, description="Card data")
-    await create_group(tenant, "Accounts", external_group_id="g-7")
-    await add_to_group(tenant, await create_group(tenant, "Cards"), tenant.user)
+    payments = await create_group(tenant, description="Card data")
+    accounts = await create_group(tenant, "Accounts", external_group_id="g-7")
+    cards = await create_group(tenant, "Cards")
+    await add_to_group(tenant, cards, tenant.user)
+    for group, access in ((payments, "DENY"), (accounts, "ALLOW"), (cards, "ALLOW")):
+        rule = {"model_id": "sandbox/large", "access_type": access}
+        made = await tenant.admin.client.post(f"{BASE}/{group['id']}/model-access", json=rule)
+        assert made.status_code == 201, made.text
     listed = (await tenant.auditor.client.get(BASE, params=parameters)).json()
     assert ([group["name"] for group in listed["groups"]], listed["total"]) == (names, total)
 

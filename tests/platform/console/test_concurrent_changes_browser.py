@@ -16,6 +16,7 @@ pytestmark = needs_chromium
 
 GROUPS: Final = "/api/admin/groups"
 SAMPLING: Final = "/api/v1/admin/org/dlp-sampling"
+CONFIGURATION: Final = "/api/admin/config"
 REFUSAL: Final = "Somebody else has changed it"
 
 
@@ -82,3 +83,62 @@ async def test_the_recording_of_requests_that_somebody_else_changed_is_kept(
     await expect(dialog).to_be_hidden()
     assert settings(first) == {"share": 0.5, "retention_days": 7}
     first.put(SAMPLING, json=before).raise_for_status()
+
+
+async def test_an_api_key_that_somebody_else_edited_is_kept(page: Page, sign_in: SignIn, first: httpx2.Client) -> None:
+    name = f"nightly {uuid4().hex[:8]}"
+    created = first.post("/api/auth/api-keys", json={"description": name}).json()
+    path = f"/api/admin/api-keys/{created['id']}"
+    await sign_in("admin", f"/console/keys?search={name.replace(' ', '+')}")
+    menu = page.get_by_role("button", name=f"Actions for {name}")
+    await menu.click()
+    await page.get_by_role("menuitem", name="Edit").click()
+    dialog = modal(page)
+    await dialog.get_by_label("Name", exact=True).fill(f"{name} of the second")
+    first.patch(path, json={"expires_in_days": 7}).raise_for_status()
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text(REFUSAL)
+    assert first.get(path).json()["description"] == name
+
+    await dialog.get_by_role("button", name="Cancel").click()
+    await menu.click()
+    await page.get_by_role("menuitem", name="Edit").click()
+    await dialog.get_by_label("Name", exact=True).fill(f"{name} of the second")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog).to_have_count(0)
+    changed = first.get(path).json()
+    assert (changed["description"], changed["expires_at"] is None) == (f"{name} of the second", False)
+    first.delete(path).raise_for_status()
+
+
+async def test_a_configuration_entry_that_somebody_else_changed_is_kept(
+    page: Page, sign_in: SignIn, first: httpx2.Client
+) -> None:
+    key = "max_conversation_messages"
+
+    def value() -> str:
+        (entry,) = [entry for entry in first.get(CONFIGURATION).json() if entry["key"] == key]
+        shown: str = entry["value"]
+        return shown
+
+    before = value()
+    await sign_in("admin", "/console/organization")
+    edit = page.get_by_role("button", name=f"Edit {key}")
+    await edit.click()
+    dialog = modal(page)
+    field = dialog.get_by_label("Value", exact=True)
+    await field.fill("800")
+    first.put(f"{CONFIGURATION}/{key}", json={"value": "900"}).raise_for_status()
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text(REFUSAL)
+    assert value() == "900"
+    # The administrator has seen the message, so the next change replaces the value.
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog).to_have_count(0)
+    assert value() == "800"
+    # A change of another setting on the same page is no conflict.
+    await edit.click()
+    await field.fill(before)
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog).to_have_count(0)
+    assert value() == before

@@ -385,6 +385,7 @@ async def test_the_browser_asks_before_a_form_with_changes_is_left(screens: Scre
         await expect(field).to_have_value("Half of a na")
         # After the form is closed, the browser reloads the page without a question.
         await page.keyboard.press("Escape")
+        await page.get_by_role("button", name="Discard changes").click()
         await expect(modal(page)).to_have_count(0)
         await page.reload()
         await is_ready(page)

@@ -244,9 +244,9 @@ async def test_a_change_that_fails_stays_in_the_table_and_the_others_are_saved(
     assert kept_id in [rule["group_id"] for rule in admin.get(f"{GROUPS}/model-access").json()]
     await page.get_by_role("link", name="Groups", exact=True).click()
     dialog = modal(page)
-    await expect(dialog).to_contain_text("1 change is not saved")
+    await expect(dialog).to_contain_text("Changes that you have not saved will be lost.")
     await assert_accessible(page)
-    await dialog.get_by_role("button", name="Stay").click()
+    await dialog.get_by_role("button", name="Keep editing").click()
     await page.get_by_role("button", name="Discard").click()
     await expect(failures).to_have_count(0)
     await page.get_by_role("link", name="Groups", exact=True).click()

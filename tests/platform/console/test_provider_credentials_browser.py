@@ -215,6 +215,7 @@ async def test_results_that_arrive_after_the_dialog_was_closed_are_shown(
     await expect(page.get_by_text("“second” is draining.").first).to_be_visible()
     await expect(dialog.get_by_label("Label")).to_have_value("third")
     await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Discard changes").click()
     await expect(dialog).to_have_count(0)
 
     async with delayed(page, "PATCH"):

@@ -190,3 +190,18 @@ async def test_requiring_a_second_factor_takes_effect_at_once_without_grace(
     assert (await other_tenant.admin.client.patch(FLAGS, json={"enabled": True})).status_code == 200
     # Even this setting cannot be reset without a second factor.
     assert (await tenant.admin.client.put(f"{BASE}/mfa_required", json={"value": "false"})).status_code == 403
+
+
+async def test_an_entry_that_somebody_else_changed_is_kept(tenant: Tenant) -> None:
+    listed = await tenant.auditor.client.get(BASE)
+    version = {"If-Match": listed.headers["ETag"]}
+    first = await tenant.admin.client.put(f"{BASE}/auto_title_enabled", json={"value": "false"}, headers=version)
+    assert first.status_code == 200
+    for key in ("auto_title_enabled", "max_conversation_messages"):
+        stale = await tenant.admin.client.put(f"{BASE}/{key}", json={"value": "true"}, headers=version)
+        assert stale.status_code == 412
+    assert (await entry(tenant, "auto_title_enabled"))["value"] == "false"
+    again = {"If-Match": first.headers["ETag"]}
+    assert first.headers["ETag"] == (await tenant.admin.client.get(BASE)).headers["ETag"]
+    unchanged = await tenant.admin.client.put(f"{BASE}/auto_title_enabled", json={"value": "false"}, headers=again)
+    assert (unchanged.status_code, unchanged.headers["ETag"]) == (200, first.headers["ETag"])

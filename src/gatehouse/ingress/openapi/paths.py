@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any, Final
 
 from gatehouse.engine.records.attribution import MAX_TAGS, TAGS_HEADER
+from gatehouse.ingress.models import MAX_PAGE_MODELS, MAX_SEARCH_CHARS
 from gatehouse.ingress.openapi.kept_responses import kept_response_paths
 
 Operation = dict[str, Any]
@@ -293,6 +294,23 @@ def _read(
     }
 
 
+_SEARCH_OF_MODELS: Final = [
+    {
+        "name": "search",
+        "in": "query",
+        "description": "Part of the id or display name. The list has the first matching models by id, and"
+        " `X-Total-Count` is the number of all. Not in the format of Anthropic.",
+        "schema": {"type": "string", "maxLength": MAX_SEARCH_CHARS},
+    },
+    {
+        "name": "limit",
+        "in": "query",
+        "description": "Maximum number of models in the list. In the format of OpenAI, it applies only with `search`.",
+        "schema": {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_MODELS, "default": MAX_PAGE_MODELS},
+    },
+]
+
+
 def gateway_paths() -> dict[str, Any]:
     """Return the path items in OpenAPI 3.1. They refer to `schemas.SCHEMAS` and `schemas.SECURITY_SCHEMES`."""
     name = {
@@ -420,12 +438,13 @@ def gateway_paths() -> dict[str, Any]:
             "get": _read(
                 "list_usable_models",
                 "List models",
-                "The models that the caller may use, in the format of OpenAI. If the request has the header"
-                " `anthropic-version`, the list has the format of Anthropic. Models that are switched off are"
-                " included.",
+                "The models that the caller may use, in the format of OpenAI, or of Anthropic if the request has the"
+                " header `anthropic-version`. Models that are switched off are included.",
                 "GatewayModels",
                 {"object": "list", "data": [_MODEL]},
+                statuses=("400", "401", "403", "404", "429", "503"),
             )
+            | {"parameters": _SEARCH_OF_MODELS}
         },
         "/v1/models/{model}": {"get": {**read_model, "parameters": [name]}},
     }

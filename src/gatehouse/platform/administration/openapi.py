@@ -12,6 +12,7 @@ from gatehouse.foundation.http.envelopes import ErrorForm, ErrorForms
 from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
 from gatehouse.platform.administration.contents import ERROR_FORMS
 from gatehouse.platform.request.callers import is_caller
+from gatehouse.platform.request.injected import checks_version
 
 #: The accepted security schemes. One of them is sufficient.
 _REQUIREMENT: Final[dict[str, Any]] = {"security": [{name: []} for name in SECURITY_SCHEMES]}
@@ -58,6 +59,15 @@ _EXTRA_SCHEMAS: Final = {"403": ["CodedError"], "429": ["RateLimitedError"], "50
 #: Additional schemas of sign-in and second factors. Their errors have codes that programs can evaluate.
 _SIGN_IN_PREFIX: Final = "/api/auth/"
 _EXTRA_SIGN_IN_SCHEMAS: Final = {status: ["CodedError"] for status in ("400", "401", "409", "429")}
+
+#: The header that operations accept which check the version of their row.
+_IF_MATCH: Final[dict[str, Any]] = {
+    "name": "If-Match",
+    "in": "header",
+    "required": False,
+    "schema": _TEXT,
+    "description": "The version that the resource must have, as in `ETag`. Otherwise the response is 412.",
+}
 
 _WRITE_METHODS: Final = {"post", "put", "patch", "delete"}
 
@@ -126,5 +136,6 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
 DOCUMENTATION: Final = Documentation(
     security_schemes=SECURITY_SCHEMES,
     requirement_of=lambda dependency: _REQUIREMENT if is_caller(dependency) else None,
+    parameters_of=lambda dependant: [_IF_MATCH] if checks_version(dependant) else [],
     complete=_complete,
 )

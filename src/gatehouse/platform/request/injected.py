@@ -5,11 +5,12 @@ from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any, Final, TypeVar, get_args
 
 from fastapi import Depends, Path, Request
+from fastapi.dependencies.models import Dependant
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.administration.changes import load_row
-from gatehouse.administration.etags import READ_METHODS, TheVersions
+from gatehouse.administration.etags import READ_METHODS, TheVersions, has_version, loaders, without_version
 from gatehouse.administration.injected import RequestTransactions
 from gatehouse.detection.models import TierName
 from gatehouse.detection.service.client import DetectionClient
@@ -150,6 +151,16 @@ async def commit(change: Change, host: TheHost) -> Propagation | None:
 Changing = Annotated[Change, Depends(_change, scope="function")]
 
 
+def checks_version(dependant: Dependant) -> bool:
+    """Return whether a route refuses a change if `If-Match` names another version than that of its row."""
+    with_version = [has_version(loader) for loader in loaders(dependant) if loader is not _change]
+    return bool(with_version) and all(with_version) and _depends_on(dependant, _change)
+
+
+def _depends_on(dependant: Dependant, call: Callable[..., Any]) -> bool:
+    return dependant.call is call or any(_depends_on(dependency, call) for dependency in dependant.dependencies)
+
+
 def loaded(
     row: type[R], parameter: str, missing: type[NotFound], *, column: str = "id", part: str = ""
 ) -> Callable[..., Any]:
@@ -169,4 +180,4 @@ def loaded(
         versions.about(record, parameter, part=part)
         return record
 
-    return load
+    return load if hasattr(row, "updated_at") else without_version(load)

@@ -52,6 +52,10 @@ class ApiKey(ResponseBody):
     key_prefix: Annotated[str, Field(description="First 8 characters of the key.", examples=["gk_3kP9v"])]
     description: str
     created_at: datetime
+    updated_at: Annotated[
+        datetime,
+        Field(description="When somebody last changed the key: the version that `ETag` and `If-Match` name."),
+    ]
     last_used: datetime | None
     expires_at: datetime | None
     is_enabled: bool

@@ -102,6 +102,7 @@ def add(change: Change, user_id: UUID, new: NewApiKey, *, key_prefix: str, diges
         digest=digest,
         description=new.description,
         created_at=now,
+        updated_at=now,
         last_used=None,
         expires_at=_expiry(new.expires_in_days),
         is_enabled=True,
@@ -133,8 +134,7 @@ async def update(change: Change, caller: Caller, key: ApiKeyRow, sent: Mapping[s
         rights.require_may_change(caller, await change.session.get_one(UserRow, key.user_id))
         if edited.get("scopes") is not None and not await flag(change.session, "api_key_scoping"):
             raise KeyScopingOff
-        for name, value in edited.items():
-            setattr(key, name, value)
+        key.assign(edited)
         change.record("api_key.updated", "api_key", key.id, **edited)
         change.touch("api_key", key.id, urgent=True)
     if "is_enabled" in sent:
@@ -159,14 +159,15 @@ def _expiry(days: int | None) -> datetime | None:
 def set_enabled(change: Change, key: ApiKeyRow, enabled: bool) -> None:
     """Enable or disable the key. Raises `DisabledByAdministrator` if only an administrator may enable it."""
     actor = _actor(change.caller, key)
+    disabled_by = key.disabled_by
     if enabled:
-        if key.disabled_by not in {None, "owner"} and not (change.caller and _administers(change.caller)):
+        if disabled_by not in {None, "owner"} and not (change.caller and _administers(change.caller)):
             raise DisabledByAdministrator
-        key.disabled_by = None
+        disabled_by = None
     elif key.is_enabled or actor != "owner":
         # An owner who disables a disabled key does not replace the administrator in `disabled_by`.
-        key.disabled_by = actor
-    key.is_enabled = enabled
+        disabled_by = actor
+    key.assign({"is_enabled": enabled, "disabled_by": disabled_by})
     change.record("api_key.updated", "api_key", key.id, is_enabled=enabled)
     change.touch("api_key", key.id, urgent=True)
 

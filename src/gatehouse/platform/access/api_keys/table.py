@@ -26,6 +26,7 @@ class ApiKeyRow(TenantRow):
     digest: Mapped[bytes] = mapped_column(LargeBinary)
     description: Mapped[str]
     created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
     last_used: Mapped[datetime | None]
     expires_at: Mapped[datetime | None]
     is_enabled: Mapped[bool]

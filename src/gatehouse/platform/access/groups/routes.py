@@ -3,7 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends, Response
+from fastapi import APIRouter, Body, Depends, Query, Response
 
 from gatehouse.foundation.http.lists import (
     TOTAL_COUNT_HEADER,
@@ -26,7 +26,13 @@ from gatehouse.platform.access.groups.schemas import (
     Override,
     Sort,
 )
-from gatehouse.platform.access.groups.table import GroupRow, count_matching_members, members_json, overrides_of
+from gatehouse.platform.access.groups.table import (
+    GroupFilters,
+    GroupRow,
+    count_matching_members,
+    members_json,
+    overrides_of,
+)
 from gatehouse.platform.request.callers import RESPONSES, GroupAdmin, GroupReader
 from gatehouse.platform.request.injected import Changing, Session, loaded
 
@@ -37,6 +43,19 @@ LoadedGroup = Annotated[GroupRow, Depends(loaded(GroupRow, "group_id", GroupNotF
 OverriddenGroup = Annotated[GroupRow, Depends(loaded(GroupRow, "group_id", GroupNotFound, part="/dlp"))]
 Window = Annotated[OptionalWindow, Depends(optional_window(maximum=500))]
 Search = Annotated[str | None, search_parameter("Part of the name, the description or the directory's id.")]
+AllowedModel = Annotated[
+    str | None,
+    Query(
+        max_length=319,
+        pattern=r"^[^\x00]+$",
+        description="Only groups with a rule that allows this model (`provider/model-id`).",
+        examples=["openai/gpt-4o-mini"],
+    ),
+]
+FromDirectory = Annotated[
+    bool | None,
+    Query(description="`true`: only groups with an `external_group_id`. `false`: only groups without one."),
+]
 Overrides = Annotated[list[NewOverride], Body(max_length=1_000)]
 
 
@@ -53,10 +72,13 @@ async def list_groups(
     window: Window,
     *,
     search: Search = None,
+    allowed_model: AllowedModel = None,
+    from_directory: FromDirectory = None,
     sort: Annotated[Sort, sort_parameter()] = "name",
 ) -> GroupList:
     """Returns the organization's groups, by default all of them, sorted by name."""
-    return await service.list_groups(session, window, search=search, sort=sort)
+    filters = GroupFilters(search, allowed_model, from_directory)
+    return await service.list_groups(session, window, filters, sort=sort)
 
 
 @router.get("/{group_id}", response_model=Group)

@@ -29,7 +29,7 @@ from gatehouse.platform.access.groups.schemas import (
     Override,
     Sort,
 )
-from gatehouse.platform.access.groups.table import GroupRow, MemberRow
+from gatehouse.platform.access.groups.table import GroupFilters, GroupRow, MemberRow
 from gatehouse.platform.access.users.errors import UserNotFound
 from gatehouse.platform.changes.change import Change
 
@@ -37,8 +37,8 @@ from gatehouse.platform.changes.change import Change
 MAX_GROUPS: Final = 10_000
 
 
-async def list_groups(session: AsyncSession, window: OptionalWindow, *, search: str | None, sort: Sort) -> GroupList:
-    query = table.list_query(search=search, sort=sort)
+async def list_groups(session: AsyncSession, window: OptionalWindow, filters: GroupFilters, *, sort: Sort) -> GroupList:
+    query = table.list_query(filters, sort=sort)
     total = await table.count_matching(session, query)
     rows = await table.rows(session, window.apply(query))
     return GroupList(groups=[_with_count(group, members) for group, members in rows], total=total)

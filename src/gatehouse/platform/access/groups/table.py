@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import Select, Text, case, cast, delete, func, insert, literal_column, select
+from sqlalchemy import Select, Text, case, cast, column, delete, func, insert, literal_column, select, table
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -54,12 +54,29 @@ def _members_query(group_id: UUID, search: str | None) -> Select[Any]:
 GroupListQuery: TypeAlias = Select[Any]
 
 
-def list_query(*, search: str | None, sort: str) -> GroupListQuery:
-    """Return the query of groups by part of name, description or directory id, each with its number of members."""
+#: The model access rules, whose family (`access.model_access`) depends on this one.
+_RULES: Final = table("group_model_access", column("group_id"), column("model_id"), column("access_type"))
+
+
+class GroupFilters(NamedTuple):
+    """`search` is a part of the name, the description or the directory's id. `allowed_model` is `provider/model-id`."""
+
+    search: str | None = None
+    allowed_model: str | None = None
+    from_directory: bool | None = None
+
+
+def list_query(filters: GroupFilters, *, sort: str) -> GroupListQuery:
+    """Return the query of groups, each with its number of members."""
     counts = select(MemberRow.group_id, func.count().label("members")).group_by(MemberRow.group_id).subquery()
     members = func.coalesce(counts.c.members, 0)
     query: GroupListQuery = select(GroupRow, members).outerjoin(counts, counts.c.group_id == GroupRow.id)  # type: ignore[assignment]
-    query = containing(query, search, GroupRow.name, GroupRow.description, GroupRow.external_group_id)
+    query = containing(query, filters.search, GroupRow.name, GroupRow.description, GroupRow.external_group_id)
+    if filters.allowed_model is not None:
+        allows = (_RULES.c.model_id == filters.allowed_model) & (_RULES.c.access_type == "ALLOW")
+        query = query.where(GroupRow.id.in_(select(_RULES.c.group_id).where(allows)))
+    if filters.from_directory is not None:
+        query = query.where(GroupRow.external_group_id.is_not(None).is_(filters.from_directory))
     columns = {"name": GroupRow.name, "member_count": members, "created_at": GroupRow.created_at}
     return sorted_by(query, sort, columns, unique=GroupRow.id)
 

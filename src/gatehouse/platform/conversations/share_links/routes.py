@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import RedirectResponse
 
-from gatehouse.administration.etags import TheVersions
+from gatehouse.administration.etags import TheVersions, without_version
 from gatehouse.foundation.http.accepts import prefers_html
 from gatehouse.foundation.http.lists import CursorWindow, cursor_window
 from gatehouse.platform.conversations.conversations import service as conversations
@@ -53,6 +53,7 @@ ReadableConversation = Annotated[ConversationRow, Depends(_for_reading)]
 WritableConversation = Annotated[ConversationRow, Depends(_for_writing)]
 
 
+@without_version
 async def _link(
     conversation: WritableConversation,
     session: Session,

@@ -2,6 +2,7 @@
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies.service import require_caller_factor
@@ -10,6 +11,7 @@ from gatehouse.platform.organization.system_config.errors import BadValue, Entry
 from gatehouse.platform.organization.system_config.keys import KEYS, ConfigKey, to_text
 from gatehouse.platform.organization.system_config.schemas import Entry
 from gatehouse.platform.organization.tenants.sources import Source
+from gatehouse.platform.organization.tenants.table import TenantRecord
 
 
 def require_key(name: str) -> ConfigKey:
@@ -25,7 +27,7 @@ async def entries(session: AsyncSession, settings: Settings) -> list[Entry]:
     return [_editable(key, stored.get(key.name)) if key.editable else _fixed(key, settings) for key in KEYS.values()]
 
 
-async def put(change: Change, key: ConfigKey, value: str) -> Entry:
+async def put(change: Change, tenant: TenantRecord, key: ConfigKey, value: str) -> Entry:
     """Set the organization's own value of a key. Raises `NotEditable`, `BadValue` and `CallerHasNoFactor`."""
     if key.validate is None:
         raise NotEditable
@@ -38,6 +40,7 @@ async def put(change: Change, key: ConfigKey, value: str) -> Entry:
         return _editable(key, value)
     previous = table.effective_value(key.name, stored)
     await table.store(change.session, change.tenant_id, key.name, value)
+    tenant.updated_at = utc_now()
     change.record("system_config.changed", "system_config", key.name, was=previous, value=value)
     if key.name == "governance_enabled" and previous != value:
         change.record("governance.enabled" if value == "true" else "governance.disabled")

@@ -1,0 +1,44 @@
+import { useBlocker } from "@tanstack/react-router";
+import { type ComponentType, useEffect, useState } from "react";
+import { answerClosing, hasUnsaved, losesUnsaved, useHasUnsaved, useIsClosing } from "../parts/unsaved";
+import { texts } from "../texts";
+
+interface Location {
+  pathname: string;
+}
+
+const WHEN_UNSAVED = {
+  shouldBlockFn: ({ current, next }: { current: Location; next: Location }) => losesUnsaved(current.pathname, next.pathname),
+  enableBeforeUnload: hasUnsaved,
+  withResolver: true,
+} as const;
+
+/** Asks for confirmation before unsaved changes are lost by a link, by Back, or with a dialog. */
+export function LeaveQuestion() {
+  const unsaved = useHasUnsaved();
+  const isClosing = useIsClosing();
+  const blocker = useBlocker({ ...WHEN_UNSAVED, disabled: !unsaved });
+  const isBlocked = blocker.status === "blocked";
+  const open = isClosing || isBlocked;
+  const Dialog = useLeaveDialog(unsaved);
+  const answer = (leave: boolean) => {
+    if (!isBlocked) answerClosing(leave);
+    else if (leave) blocker.proceed();
+    else blocker.reset();
+  };
+  useEffect(() => {
+    if (open && Dialog === null) answer(confirm(`${texts.unsaved.title} ${texts.unsaved.text}`));
+  });
+  return Dialog && <Dialog open={open} onAnswer={answer} />;
+}
+
+/** Returns the dialog. It is loaded when a form has unsaved changes for the first time, because the first page needs no
+ * dialog. Returns null if it could not be loaded. */
+function useLeaveDialog(needed: boolean) {
+  const [Dialog, setDialog] = useState<ComponentType<{ open: boolean; onAnswer: (leave: boolean) => void }> | null>();
+  useEffect(() => {
+    if (!needed || Dialog) return;
+    void import("./LeaveDialog").then(({ LeaveDialog }) => setDialog(() => LeaveDialog), () => setDialog(null));
+  }, [needed, Dialog]);
+  return Dialog;
+}

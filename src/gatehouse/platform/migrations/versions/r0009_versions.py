@@ -1,0 +1,19 @@
+"""Versions of API keys."""
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0009"
+down_revision = "0008"
+
+_FILES = ("r0009_keys",)
+
+
+def upgrade() -> None:
+    cursor = op.get_bind().connection.cursor()
+    here = Path(__file__).parent
+    for name in _FILES:
+        cursor.execute((here / f"{name}.sql").read_text())
+    # The new column has a default, so processes of version 0008 can continue to serve.
+    cursor.execute("UPDATE schema_compatibility SET serves = serves || '{0008}'::text[]")

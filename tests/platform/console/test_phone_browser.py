@@ -1,0 +1,185 @@
+"""Chat, approvals, kill switches and the overview at the width of a phone: also what a tap opens fits the window."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Final
+from uuid import uuid4
+
+import httpx2
+import pytest
+from playwright.async_api import Browser, Page, expect
+from tests.platform.console.conftest import OtherUser, api, call_model, enter_password, modal, recorded_call
+from tests.support.accessibility import assert_accessible
+from tests.support.chromium import PHONE, needs_chromium, page_of
+from tests.support.server import GatehouseServer
+
+pytestmark = needs_chromium
+
+HUMAN_IN_LOOP: Final = "/api/v1/admin/org/feature-flags/human_in_loop"
+
+#: Returns the visible elements that extend beyond the window. The content of an element with its own scroll bar, and
+#: content that is cut off, do not count.
+BEYOND: Final = """() => {
+  const cut = (element) => {
+    for (let outer = element.parentElement; outer !== null; outer = outer.parentElement)
+      if (getComputedStyle(outer).overflowX !== "visible" && outer.getBoundingClientRect().right <= innerWidth + 1) return true;
+    return false;
+  };
+  const beyond = document.documentElement.scrollWidth > innerWidth ? ["the document"] : [];
+  for (const element of document.querySelectorAll("body *")) {
+    const { left, right, width, height } = element.getBoundingClientRect();
+    if (width < 2 || height < 2 || !element.checkVisibility({ visibilityProperty: true })) continue;
+    if ((right > innerWidth + 1 || left < -1) && !cut(element)) beyond.push(element.outerHTML.slice(0, 160));
+  }
+  return beyond.slice(0, 5);
+}"""
+#: Returns the parts of an element that it can only show by scrolling sideways.
+SCROLLED: Final = "(element) => element.scrollWidth > element.clientWidth + 1"
+
+LONG_WORD: Final = "Donaudampfschifffahrtsgesellschaftskapitaen" * 4
+ANSWER: Final = f"""# {LONG_WORD}
+
+{LONG_WORD}
+
+```python
+{"a_long_line_of_code = " + " + ".join(f"number_{n}" for n in range(40))}
+```
+
+| {" | ".join(f"Column {n}" for n in range(12))} |
+|{"---|" * 12}
+| {" | ".join(f"{LONG_WORD[:30]} {n}" for n in range(12))} |
+
+- {LONG_WORD} `{LONG_WORD}`
+"""
+
+
+async def assert_fits(page: Page) -> None:
+    assert await page.evaluate(BEYOND) == [], page.url
+    await assert_accessible(page)
+
+
+@pytest.fixture
+def admin_user(new_user: Callable[[str], OtherUser]) -> OtherUser:
+    return new_user("admin")
+
+
+@pytest.fixture
+def admin(server: GatehouseServer, admin_user: OtherUser) -> Iterator[httpx2.Client]:
+    with api(server, admin_user) as client:
+        yield client
+
+
+@pytest.fixture
+async def phone(server: GatehouseServer, chrome: Browser, admin_user: OtherUser) -> AsyncIterator[Page]:
+    """A page on a phone, with the overview of an administrator."""
+    context = await chrome.new_context(base_url=server.url, viewport=PHONE, has_touch=True, is_mobile=True)  # type: ignore[arg-type]
+    async with page_of(context) as page:
+        await page.emulate_media(reduced_motion="reduce")
+        await page.goto("/console")
+        await enter_password(page, admin_user.email)
+        await expect(page.get_by_role("heading", level=1)).to_be_visible()
+        yield page
+    await context.close()
+
+
+async def test_a_request_is_opened_from_the_overview(
+    server: GatehouseServer, phone: Page, admin: httpx2.Client
+) -> None:
+    name = f"{LONG_WORD[:200]} {uuid4().hex[:8]}"
+    key = admin.post("/api/auth/api-keys", json={"description": name}).json()["api_key"]
+    recorded_call(server, key, "My card is 4242 4242 4242 4242.")
+    await phone.goto("/console")
+    await phone.get_by_role("button", name="Request to echo").first.click()
+    detail = phone.get_by_role("complementary", name="Request")
+    await expect(detail.get_by_role("heading", name="DLP events")).to_be_visible()
+    await expect(detail.get_by_role("link", name=name)).to_be_visible()
+    await assert_fits(phone)
+    assert not await detail.evaluate(SCROLLED)
+    await detail.get_by_role("button", name="Close").click()
+    await expect(detail).to_have_count(0)
+    await assert_fits(phone)
+
+
+async def test_a_held_request_is_decided(server: GatehouseServer, phone: Page, admin: httpx2.Client) -> None:
+    mark = uuid4().hex[:8]
+    rule = {
+        "detector_name": f"{LONG_WORD[:80]} {mark}", "detector_type": "regex", "entity_type": f"code_{mark}",
+        "action_tier": "prompt", "config_json": {"pattern": f"Phone-{mark}"},
+    }  # fmt: skip
+    created = admin.post("/api/admin/dlp-rules/", json=rule)
+    assert created.status_code == 201, created.text
+    key = admin.post("/api/auth/api-keys", json={"description": "phone"}).json()["api_key"]
+    admin.patch(HUMAN_IN_LOOP, json={"enabled": True}).raise_for_status()
+    try:
+        waiting = asyncio.create_task(
+            asyncio.to_thread(call_model, server, key, f"Plans of Phone-{mark}", timeout_seconds=300)
+        )
+        await phone.goto("/console/approvals")
+        card = phone.get_by_role("listitem").filter(has_text=mark)
+        await expect(card).to_be_visible()
+        await assert_fits(phone)
+        await card.get_by_role("button", name="Deny").click()
+        await modal(phone).get_by_label("Reason").fill(LONG_WORD)
+        await assert_fits(phone)
+        assert not await modal(phone).evaluate(SCROLLED)
+        await modal(phone).get_by_role("button", name="Deny").click()
+        await expect(card).to_have_count(0)
+        assert (await waiting).status_code == 403
+        await phone.get_by_role("link", name="Denied").click()
+        await expect(card).to_contain_text(LONG_WORD)
+        await assert_fits(phone)
+    finally:
+        admin.delete(f"/api/admin/dlp-rules/{created.json()['id']}")
+        admin.patch(HUMAN_IN_LOOP, json={"enabled": False})
+
+
+async def test_an_access_request_is_approved(
+    server: GatehouseServer, phone: Page, admin: httpx2.Client, new_user: Callable[[str], OtherUser]
+) -> None:
+    model = f"tokens-{uuid4().hex[:8]}"
+    body = {"provider": "sandbox", "model_id": model, "access": "restricted"}
+    admin.post("/api/admin/models/catalog/", json=body).raise_for_status()
+    group = admin.post("/api/admin/groups", json={"name": f"{LONG_WORD[:80]} {model}"}).json()["id"]
+    rules = f"/api/admin/groups/{group}/model-access"
+    admin.post(rules, json={"model_id": f"sandbox/{model}", "access_type": "ALLOW"}).raise_for_status()
+    who = api(server, new_user("user"))
+    asked = {"kind": "model", "model": f"sandbox/{model}", "reason": LONG_WORD}
+    who.post("/api/access-requests", json=asked).raise_for_status()
+
+    await phone.goto("/console/approvals?view=access")
+    card = phone.get_by_role("listitem").filter(has_text=model)
+    await expect(card).to_be_visible()
+    await assert_fits(phone)
+    await card.get_by_role("button", name="Approve").click()
+    # Only groups with a rule that allows the model are offered.
+    options = modal(phone).get_by_label("Group", exact=True).get_by_role("option")
+    await expect(options).to_have_count(2)
+    await modal(phone).get_by_label("Group", exact=True).select_option(f"{LONG_WORD[:80]} {model}")
+    await assert_fits(phone)
+    assert not await modal(phone).evaluate(SCROLLED)
+    await modal(phone).get_by_role("button", name="Approve").click()
+    await expect(card).to_have_count(0)
+    assert len(admin.get(f"/api/admin/groups/{group}/members").json()) == 1
+    admin.delete(f"/api/admin/groups/{group}").raise_for_status()
+
+
+async def test_a_kill_switch_is_engaged_and_released(phone: Page) -> None:
+    await phone.goto("/console/kill-switches")
+    await phone.get_by_role("button", name="Stop provider sandbox").click()
+    await expect(modal(phone)).to_be_visible()
+    await assert_fits(phone)
+    assert not await modal(phone).evaluate(SCROLLED)
+    await modal(phone).get_by_role("button", name="Cancel").click()
+    await expect(modal(phone)).to_have_count(0)
+
+
+async def test_a_conversation_with_code_and_a_table_is_read(phone: Page, admin: httpx2.Client) -> None:
+    made = admin.post("/api/conversations", json={"title": LONG_WORD[:120], "model": "sandbox/echo"}).json()["id"]
+    admin.post(f"/api/conversations/{made}/messages", json={"content": ANSWER}).raise_for_status()
+    await phone.goto(f"/console/chat/{made}")
+    await expect(phone.get_by_role("table").first).to_be_visible()
+    await expect(phone.get_by_role("button", name="Copy code").first).to_be_visible()
+    await assert_fits(phone)
+    await phone.get_by_role("button", name="Share").click()
+    await expect(modal(phone)).to_be_visible()
+    await assert_fits(phone)
