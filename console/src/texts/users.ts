@@ -26,6 +26,8 @@ export const userTexts = {
   sessions: "Sessions…",
   sessionsOf: (name: string) => `Sessions of ${name}`,
   sessionsText: "Where this person is signed in.",
+  requests: "Requests",
+  spend: "Spend by API key",
   sessionList: "Sessions",
   noSessions: "No session is open",
   endSessions: "End all sessions",

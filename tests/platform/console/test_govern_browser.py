@@ -121,7 +121,9 @@ async def test_a_waiting_request_appears_and_is_decided(
         answer: httpx2.Response = await waiting
         assert answer.status_code == status, answer.text
         await page.get_by_role("link", name="Approved" if decision == "Approve" else "Denied").click()
-        await expect(page.get_by_role("listitem").filter(has_text="Seen with finance.").first).to_be_visible()
+        card = page.get_by_role("listitem").filter(has_text="Seen with finance.").first
+        await card.get_by_role("link", name=answer.headers["x-request-id"]).click()
+        await expect(page.get_by_role("button", name=re.compile("Request to echo"))).to_have_count(1)
     finally:
         admin.delete(f"/api/admin/dlp-rules/{rule.json()['id']}")
         admin.patch(FLAG, json={"enabled": False})
@@ -150,9 +152,47 @@ async def test_events_are_listed_newest_first_filtered_and_opened(
     await page.keyboard.press("Enter")
     dialog = modal(page)
     await expect(dialog).to_contain_text("sandbox/echo")
-    await assert_accessible(page)
+    details = dialog.get_by_role("group", name="Details")
+    await expect(details).to_contain_text("API keyfor the log")
+    await expect(details).to_contain_text("StreamNo")
+    await expect(details).not_to_contain_text("{")
+    await check_screen(page)
     await dialog.get_by_role("link", name=request_id).click()
     await expect(page.get_by_role("table", name="Requests").get_by_role("row")).to_have_count(2)
+
+
+@pytest.mark.parametrize("is_person", [True, False])
+async def test_events_are_filtered_by_an_actor_and_a_period(
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser], is_person: bool
+) -> None:
+    who, admin = new_user("user"), api(server, new_user("admin"))
+    api(server, who)
+    name = f"reports {uuid4().hex[:8]}"
+    client = admin.post("/api/admin/oauth-clients/", json={"name": name, "scopes": ["chat:write"]}).json()
+    credentials = (client["client_id"], client["client_secret"])
+    form = {"grant_type": "client_credentials"}
+    assert httpx2.post(f"{server.url}/oauth/token", data=form, auth=credentials).status_code == 200
+    typed, actor, shown = (who.email, who.id, "A test's user") if is_person else (name, client["client_id"], name)
+    await sign_in("auditor", "/console/audit")
+    events = page.get_by_role("table", name="Audit log").get_by_role("row")
+    field = page.get_by_role("combobox", name="Actor")
+    await field.fill(typed)
+    await page.get_by_role("option").filter(has_text=typed).click()
+    await expect(field).to_have_value(shown)
+    assert f"actor_id={actor}" in page.url
+    await expect(events.nth(1)).to_contain_text(shown)
+    await page.get_by_role("button", name="Export…").click()
+    await expect(modal(page)).to_contain_text(shown)
+    await page.keyboard.press("Escape")
+    await page.get_by_label("To", exact=True).fill("2020-01-31T00:00")
+    await expect(page.get_by_role("heading", name="No event matches the filters")).to_be_visible()
+    await check_screen(page)
+    await page.reload()
+    await expect(field).to_have_value(shown)
+    await page.get_by_label("To", exact=True).fill("")
+    await expect(events.nth(1)).to_contain_text(shown)
+    await page.get_by_role("button", name="Clear").click()
+    await expect(field).to_have_value("")
 
 
 async def test_older_events_are_loaded_on_request(
@@ -237,7 +277,7 @@ async def test_filtered_events_of_a_period_are_exported(
     await sign_in("auditor", f"/console/audit?action=api_key.created&actor_id={who.id}")
     await page.get_by_role("button", name="Export…").press("Enter")
     dialog = modal(page)
-    await expect(dialog).to_contain_text(f"api_key.created · {who.id}")
+    await expect(dialog).to_contain_text("api_key.created · A test's user")
     await check_screen(page)
     for file_format, suffix in (("csv", ".csv"), ("jsonl", ".jsonl")):
         await dialog.get_by_label("Format").select_option(file_format)

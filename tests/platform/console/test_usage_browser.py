@@ -67,6 +67,10 @@ async def test_the_overview_shows_requests_and_spend_over_time(
     summary = "Requests: 1 from .* DLP acted: 1 from .* Blocked: 0 from"
     await expect(chart.get_by_role("img", name=re.compile(summary))).to_be_visible()
     await expect(page.get_by_role("region", name="Spend over time")).to_contain_text("$0.25")
+    # The figures at the top are those of the same period.
+    for name, value in (("DLP acted", 1), ("Blocked", 0)):
+        figure = page.get_by_role("region", name=name, exact=True)
+        await expect(figure).to_contain_text(re.compile(rf"7 days\s*{value}"))
     await chart.get_by_text("Show as a table").press("Enter")
     days = chart.get_by_role("table").get_by_role("row")
     await expect(days).to_have_count(8)
