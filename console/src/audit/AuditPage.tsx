@@ -97,7 +97,7 @@ function columnsOf(open: (event: AuditEvent) => void): Column<AuditEvent>[] {
       id: "outcome", header: auditTexts.outcome, meta: { hideBelow: "tablet" },
       cell: ({ row: { original } }) => <Badge tone={original.outcome === "success" ? "success" : "warning"}>{texts.statusOf(original.outcome)}</Badge>,
     },
-    { id: "sequence", header: auditTexts.sequence, meta: { align: "end", hideBelow: "desk" }, cell: ({ row }) => row.original.sequence.toLocaleString() },
+    { id: "sequence", header: auditTexts.sequence, meta: { align: "end", hideBelow: "desk" }, cell: ({ row }) => row.original.sequence.toLocaleString("en") },
   ];
 }
 

@@ -20,7 +20,7 @@ export function EventDialog({ event, onClose }: { event: AuditEvent | null; onCl
     >
       {event !== null && (
         <dl className={styles["facts"]}>
-          <Fact name={audit.sequence}>{event.sequence.toLocaleString()}</Fact>
+          <Fact name={audit.sequence}>{event.sequence.toLocaleString("en")}</Fact>
           <Fact name={audit.time}><Time at={event.timestamp} /></Fact>
           <Fact name={audit.actor}><Actor event={event} /></Fact>
           <Fact name={audit.actorId}>{event.actor_id}</Fact>

@@ -131,7 +131,7 @@ function columnsOf(administers: boolean): Column<Model>[] {
     { id: "output", header: models.outputShort, meta: { align: "end", hideBelow: "tablet", sort: "-cost_per_output_token" }, cell: ({ row }) => <Price model={row.original} cost={row.original.cost_per_output_token} /> },
     {
       id: "context", header: models.contextShort, meta: { align: "end", hideBelow: "desk", sort: "-context_window" },
-      cell: ({ row }) => row.original.context_window?.toLocaleString() ?? texts.none,
+      cell: ({ row }) => row.original.context_window?.toLocaleString("en") ?? texts.none,
     },
   ];
   if (administers) columns.push(actionsColumn((model) => <ModelActions model={model} />));

@@ -50,7 +50,7 @@ export const userTexts = {
   createdAt: "Created",
   noneMatch: "No user matches the filters",
   noneMatchText: "Change or clear them to see more.",
-  moreMatch: (count: number) => `${count.toLocaleString()} more. Type more of the name.`,
+  moreMatch: (count: number) => `${count.toLocaleString("en")} more. Type more of the name.`,
   manyMatch: "Very many match. Type more of the name.",
   newTitle: "New user",
   newText: "A person gets an invitation link, with which they choose a password.",

@@ -12,6 +12,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 from playwright.async_api import Locator, Page, expect
+from psycopg.types.json import Jsonb
 from tests.platform.console.conftest import (
     OtherUser,
     SignIn,
@@ -19,11 +20,13 @@ from tests.platform.console.conftest import (
     call_model,
     check_paging,
     check_screen,
+    enter_password,
     modal,
     recorded_call,
 )
 from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium
+from tests.support.members import code_of
 from tests.support.server import GatehouseServer
 
 from gatehouse.platform.changes.change import DEFAULT_TENANT
@@ -78,6 +81,40 @@ async def test_a_provider_is_stopped_as_a_whole(server: GatehouseServer, page: P
     await provider.get_by_role("button", name="Release sandbox").click()
     await modal(page).get_by_role("button", name="Release now").click()
     await expect(page.get_by_role("button", name="Stop provider sandbox")).to_be_visible()
+
+
+async def test_the_release_of_a_model_asks_for_a_second_factor(
+    server: GatehouseServer, page: Page, new_user: Callable[[str], OtherUser]
+) -> None:
+    who = new_user("admin")
+    client = api(server, who)
+    secret = client.post("/api/auth/mfa/totp", json={}).json()["secret"]
+    assert client.post("/api/auth/mfa/totp/confirm", json={"code": code_of(secret, -1)}).status_code == 200
+    policy = Jsonb({"enforcement_level": "optional"})
+    server.sql("UPDATE tenants SET mfa_policy = %s WHERE id = %s", [policy, DEFAULT_TENANT])
+    server.touch("tenant", DEFAULT_TENANT)
+    server.settled()
+    try:
+        await page.goto("/console/kill-switches")
+        await enter_password(page, who.email)
+        await page.get_by_label("Code from your authenticator app").fill(code_of(secret))
+        await page.keyboard.press("Enter")
+        await page.get_by_role("button", name=re.compile("Stop Echo")).click()
+        await modal(page).get_by_role("button", name="Stop now").click()
+        release = page.get_by_role("button", name=re.compile("Release Echo"))
+        await expect(release).to_be_visible()
+        server.sql("UPDATE sessions SET mfa_at = now() - interval '1 day' WHERE user_id = %s", [who.id])
+        await page.reload()
+        await release.click()
+        await page.get_by_role("button", name="Release now").click()
+        step_up = page.get_by_role("dialog", name="Confirm that it is you")
+        await step_up.get_by_label("Code").fill(code_of(secret, 1))
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("button", name=re.compile("Stop Echo"))).to_be_visible()
+    finally:
+        server.sql("UPDATE tenants SET mfa_policy = '{}' WHERE id = %s", [DEFAULT_TENANT])
+        server.touch("tenant", DEFAULT_TENANT)
+        server.settled()
 
 
 # approvals ----------------------------------------------------------------------------------------------------------

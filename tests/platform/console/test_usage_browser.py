@@ -39,6 +39,8 @@ async def test_everybody_sees_their_own_usage_and_what_is_left_of_their_budgets(
     await expect(page.get_by_role("region", name="Requests", exact=True)).to_contain_text("2")
     await expect(page.get_by_role("list").get_by_text("18 of 20 requests left")).to_be_visible()
     await expect(page.get_by_text("$1.00 of $1.00 left")).to_be_visible()
+    renewal = page.get_by_role("region", name="What is left of your budgets").locator("time").first
+    await expect(renewal).to_have_attribute("title", re.compile("UTC$"))
     row = page.get_by_role("row", name=re.compile("sandbox . echo"))
     await expect(row).to_contain_text("2")
     chart = page.get_by_role("region", name="Requests by day")
