@@ -217,6 +217,8 @@ const audit = createRoute({
   path: "/audit",
   validateSearch: (search: Search) =>
     present({
+      from: moment(search["from"]),
+      to: moment(search["to"]),
       action: text(search["action"]),
       actor_id: text(search["actor_id"]),
       resource_id: text(search["resource_id"]),

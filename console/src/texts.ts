@@ -46,10 +46,10 @@ export const texts = {
   copied: "Copied",
   choices: {
     search: (label: string) => `Search ${label.toLowerCase()}`,
-    more: (count: number) => `${count.toLocaleString()} more. Type a part of the name.`,
+    more: (count: number) => `${count.toLocaleString("en")} more. Type a part of the name.`,
     empty: "There are none.",
     none: "Nothing matches.",
-    chosen: (count: number) => (count === 1 ? "1 is chosen." : `${count.toLocaleString()} are chosen.`),
+    chosen: (count: number) => (count === 1 ? "1 is chosen." : `${count.toLocaleString("en")} are chosen.`),
   },
   clear: "Clear",
   /** The question before unsaved changes are lost. */
@@ -138,9 +138,9 @@ export const texts = {
   },
   pages: {
     range: (first: number, last: number, total: number) =>
-      total === 0 ? "0" : `${first.toLocaleString()}–${last.toLocaleString()} of ${total.toLocaleString()}`,
+      total === 0 ? "0" : `${first.toLocaleString("en")}–${last.toLocaleString("en")} of ${total.toLocaleString("en")}`,
     rangeOfMany: (first: number, last: number, total: number) =>
-      `${first.toLocaleString()}–${last.toLocaleString()} of more than ${total.toLocaleString()}`,
+      `${first.toLocaleString("en")}–${last.toLocaleString("en")} of more than ${total.toLocaleString("en")}`,
     previous: "Previous page",
     next: "Next page",
     label: "Pages",
@@ -199,7 +199,7 @@ export const texts = {
     requests: "Requests",
     lastHour: "last hour",
     spend: "Spend",
-    decisions: (count: number) => (count === 1 ? "One request waits for a decision." : `${count.toLocaleString()} requests wait for a decision.`),
+    decisions: (count: number) => (count === 1 ? "One request waits for a decision." : `${count.toLocaleString("en")} requests wait for a decision.`),
     perRequest: (cost: string) => `${cost} a request`,
     succeeded: "Succeeded",
     failed: (count: string) => `${count} did not`,
@@ -208,9 +208,9 @@ export const texts = {
     overTime: "Requests over time",
     spendOverTime: "Spend over time",
     blocked: "Blocked",
+    blockedHint: "by rules, limits, budgets, switches",
     dlpActed: "DLP acted",
-    protected: "Redacted or blocked",
-    scanned: (count: string) => `of ${count} inspected`,
+    dlpActedHint: "redacted, held or blocked",
     noTraffic: "no requests",
     models: "Models by requests",
     noModels: "No model has answered in this period.",

@@ -26,7 +26,7 @@ TELLING: Final[dict[tuple[str, str], set[str]]] = {
     ("POST", "/api/auth/mfa/verify"): _SIGNED_IN,
     ("POST", "/api/auth/mfa/webauthn/assert/finish"): _SIGNED_IN,
     ("POST", "/api/auth/mfa/webauthn/register/finish"): {*_SIGNED_IN, "recovery_codes"},
-    ("POST", "/api/auth/mfa/totp"): {"secret", "otpauth_url"},
+    ("POST", "/api/auth/mfa/totp"): {"secret", "otpauth_url", "qr_code"},
     ("POST", "/api/auth/mfa/totp/confirm"): {*_SIGNED_IN, "recovery_codes"},
     ("POST", "/api/auth/mfa/recovery-codes"): {"recovery_codes"},
     ("POST", "/oauth/token"): {"access_token", "id_token"},

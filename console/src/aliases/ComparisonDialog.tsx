@@ -57,7 +57,7 @@ function Comparison({ alias }: { alias: ModelAlias }) {
               </tbody>
             </table>
           </div>
-          {data.truncated && <p className={styles["note"]}>{aliasTexts.truncated(data.records.toLocaleString())}</p>}
+          {data.truncated && <p className={styles["note"]}>{aliasTexts.truncated(data.records.toLocaleString("en"))}</p>}
         </>
       )}
     </>
@@ -69,8 +69,8 @@ function Row({ deployment }: { deployment: ComparedDeployment }) {
   return (
     <tr>
       <td><code>{provider}/{model}</code>{credential !== null && <> {credential}</>}{role === "shadow" && <> <Badge tone="neutral">{aliasTexts.roles.shadow}</Badge></>}</td>
-      <td>{requests.toLocaleString()}</td>
-      <td>{errors.toLocaleString()}{errors > 0 && ` (${percent(rate)})`}</td>
+      <td>{requests.toLocaleString("en")}</td>
+      <td>{errors.toLocaleString("en")}{errors > 0 && ` (${percent(rate)})`}</td>
       <td>{dollars(deployment.cost_usd)}</td>
       <td>{duration(deployment.latency_median_ms)}</td>
       <td>{duration(deployment.latency_p95_ms)}</td>

@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { useRights, useSession } from "../api/queries";
 import { useUserName } from "../api/users";
+import { useClientName } from "../budgets/scopes";
 import { Badge, type Tone } from "../parts/Badge";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
@@ -18,7 +19,6 @@ export function ApprovalCard({ approval }: { approval: Approval }) {
   const approvals = approvalTexts;
   const { administers } = useRights();
   const { user } = useSession();
-  const caller = useUserName(approval.user_id);
   const decide = useDecision();
   const isOwn = approval.user_id === user.id;
   return (
@@ -29,7 +29,7 @@ export function ApprovalCard({ approval }: { approval: Approval }) {
       </div>
       <p className={styles["text"]}>{approval.reason}</p>
       <dl className={styles["facts"]}>
-        <Fact name={approvals.caller}>{caller ?? approval.client_id ?? texts.none}</Fact>
+        <Fact name={approvals.caller}><Caller approval={approval} /></Fact>
         <Fact name={approvals.direction}>{approvals.directions[approval.direction]}</Fact>
         {approval.entity_types.length > 0 && <Fact name={approvals.entities}>{approval.entity_types.join(", ")}</Fact>}
         <Fact name={approvals.model}>{approval.model ?? texts.none}</Fact>
@@ -38,9 +38,10 @@ export function ApprovalCard({ approval }: { approval: Approval }) {
         {approval.decided_at !== null && <Fact name={approvals.decided}><Time at={approval.decided_at} as="relative" /></Fact>}
         {approval.decision_reason !== null && <Fact name={approvals.decisionReason}>{approval.decision_reason}</Fact>}
         <Fact name={approvals.request}>
-          <Link to="/requests" search={{ period: "all", ...(approval.user_id === null ? {} : { user: approval.user_id }) }}>
-            <code>{approval.request_id.slice(0, 13)}…</code>
-          </Link>
+          {approval.status === "pending" ? <code>{approval.request_id}</code> : (
+            // The request has a record as soon as it has ended.
+            <Link to="/requests" search={{ period: "all", request: approval.request_id }}><code>{approval.request_id}</code></Link>
+          )}
         </Fact>
       </dl>
       {administers && approval.status === "pending" && (
@@ -59,4 +60,12 @@ export function ApprovalCard({ approval }: { approval: Approval }) {
       )}
     </li>
   );
+}
+
+/** The user whose request is held, as a link to the user's requests, or the OAuth client. */
+function Caller({ approval: { user_id: user, client_id: client } }: { approval: Approval }) {
+  const name = useUserName(user);
+  const clientName = useClientName(user === null ? client : null);
+  if (user !== null) return <Link to="/requests" search={{ period: "all", user }}>{name}</Link>;
+  return clientName ?? client ?? texts.none;
 }

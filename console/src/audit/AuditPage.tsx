@@ -1,23 +1,23 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { ScrollText, SearchX } from "lucide-react";
 import { useMemo, useState } from "react";
-import { useUserName } from "../api/users";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
 import { type Column, DataTable } from "../parts/DataTable";
-import { FilterField } from "../parts/FilterField";
-import { CheckboxField, FilterSelect } from "../parts/fields";
+import { CheckboxField } from "../parts/fields";
 import { shortTime } from "../parts/format";
 import { Page, Panel } from "../parts/Page";
 import { EmptyState, ErrorState, errorText } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
 import { auditTexts } from "../texts/audit";
-import { type AuditEvent, type AuditFilters, useAuditActions, useAuditEvents, useFollowedEvents } from "./api";
+import { useActorName } from "./actors";
+import { type AuditEvent, type AuditFilters, useAuditEvents, useFollowedEvents } from "./api";
 import styles from "./AuditPage.module.css";
 import { ChainDialog } from "./ChainDialog";
 import { EventDialog } from "./EventDialog";
 import { ExportDialog } from "./ExportDialog";
+import { FilterBar } from "./FilterBar";
 
 const route = getRouteApi("/audit");
 
@@ -28,7 +28,6 @@ export function AuditPage() {
   const navigate = route.useNavigate();
   const events = useAuditEvents(filters);
   const followed = useFollowedEvents(filters, follow && events.isSuccess && !events.isPlaceholderData);
-  const actions = useAuditActions();
   const [opened, setOpened] = useState<AuditEvent | null>(null);
   const columns = useMemo(() => columnsOf(setOpened), []);
   const rows = events.data?.pages.flatMap((page) => page.events);
@@ -41,18 +40,7 @@ export function AuditPage() {
       wide
       title={auditTexts.title}
       actions={<><FollowSwitch on={follow} error={followed.error} onChange={(on) => void navigate({ search: on ? { ...filters, follow: on } : filters })} /><ChainDialog /><ExportDialog filters={filters} /></>}
-      bar={
-        <>
-          <FilterSelect label={auditTexts.action} value={filters.action ?? ""} onChange={({ target }) => filter({ action: target.value || undefined })}>
-            <option value="">{auditTexts.anyAction}</option>
-            {actions.data?.map(({ action }) => <option key={action} value={action}>{action}</option>)}
-          </FilterSelect>
-          <FilterField label={auditTexts.actor} placeholder={auditTexts.actorPlaceholder} value={filters.actor_id} onChange={(actor_id) => filter({ actor_id })} />
-          <FilterField label={auditTexts.resource} placeholder={auditTexts.resourcePlaceholder} value={filters.resource_id} onChange={(resource_id) => filter({ resource_id })} />
-          <FilterField label={auditTexts.request} placeholder={auditTexts.requestPlaceholder} value={filters.request_id} onChange={(request_id) => filter({ request_id })} />
-          {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
-        </>
-      }
+      bar={<FilterBar filters={filters} isFiltered={isFiltered} onChange={filter} onClear={clear} />}
     >
       <Panel label={auditTexts.title}>
         {events.error && rows === undefined ? (
@@ -109,13 +97,11 @@ function columnsOf(open: (event: AuditEvent) => void): Column<AuditEvent>[] {
       id: "outcome", header: auditTexts.outcome, meta: { hideBelow: "tablet" },
       cell: ({ row: { original } }) => <Badge tone={original.outcome === "success" ? "success" : "warning"}>{texts.statusOf(original.outcome)}</Badge>,
     },
-    { id: "sequence", header: auditTexts.sequence, meta: { align: "end", hideBelow: "desk" }, cell: ({ row }) => row.original.sequence.toLocaleString() },
+    { id: "sequence", header: auditTexts.sequence, meta: { align: "end", hideBelow: "desk" }, cell: ({ row }) => row.original.sequence.toLocaleString("en") },
   ];
 }
 
-/** Shows who caused the event: the name of a user, or the kind of any other caller. */
+/** Shows who caused the event: the name of a user or of an OAuth client, or the kind of any other actor. */
 export function Actor({ event }: { event: AuditEvent }) {
-  const isPerson = event.actor_type === "user" || event.actor_type === "api_key";
-  const name = useUserName(isPerson ? event.actor_id : null);
-  return <span className={styles["actor"]}>{name ?? auditTexts.actorTypes[event.actor_type] ?? event.actor_type}</span>;
+  return <span className={styles["actor"]}>{useActorName(event)}</span>;
 }

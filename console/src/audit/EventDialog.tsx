@@ -7,6 +7,7 @@ import { auditTexts } from "../texts/audit";
 import { Actor } from "./AuditPage";
 import { type AuditEvent, useAuditActions } from "./api";
 import styles from "./AuditPage.module.css";
+import { EventDetails } from "./EventDetails";
 
 /** One event with all its fields. */
 export function EventDialog({ event, onClose }: { event: AuditEvent | null; onClose: () => void }) {
@@ -19,7 +20,7 @@ export function EventDialog({ event, onClose }: { event: AuditEvent | null; onCl
     >
       {event !== null && (
         <dl className={styles["facts"]}>
-          <Fact name={audit.sequence}>{event.sequence.toLocaleString()}</Fact>
+          <Fact name={audit.sequence}>{event.sequence.toLocaleString("en")}</Fact>
           <Fact name={audit.time}><Time at={event.timestamp} /></Fact>
           <Fact name={audit.actor}><Actor event={event} /></Fact>
           <Fact name={audit.actorId}>{event.actor_id}</Fact>
@@ -36,7 +37,7 @@ export function EventDialog({ event, onClose }: { event: AuditEvent | null; onCl
           <Fact name={audit.hash}><code>{event.hash}</code></Fact>
           {Object.keys(event.details).length > 0 && (
             <Fact name={audit.details}>
-              <pre className={styles["details"]} tabIndex={0}>{JSON.stringify(event.details, null, 2)}</pre>
+              <div className={styles["details"]} tabIndex={0} role="group" aria-label={audit.details}><EventDetails details={event.details} /></div>
             </Fact>
           )}
         </dl>

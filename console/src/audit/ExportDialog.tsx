@@ -9,6 +9,7 @@ import { Fields, TrialResult, trialStyles } from "../parts/Trial";
 import { useRun } from "../parts/useRun";
 import { texts } from "../texts";
 import { auditExportTexts } from "../texts/audit";
+import { useChosenActor } from "./actors";
 import type { AuditFilters } from "./api";
 import styles from "./AuditPage.module.css";
 import { type Exported, type ExportFormat, fileOf, FORMATS, readEvents, save } from "./exporting";
@@ -26,7 +27,12 @@ export function ExportDialog({ filters }: { filters: AuditFilters }) {
   const trigger = useRef<HTMLButtonElement>(null);
   const { busy, progress, result, error, start, stop } = useRun<number, Exported>();
   const form = useForm<ExportFields>({ defaultValues: { format: "csv", from: "", to: "" } });
-  const active = Object.values(filters).filter((value) => value !== undefined);
+  const actor = useChosenActor(filters.actor_id);
+  const { from, to, action, resource_id: resource, request_id: request } = filters;
+  const active = [
+    from !== undefined && auditExport.after(shortTime(from)), to !== undefined && auditExport.before(shortTime(to)),
+    action, actor?.name, resource, request,
+  ].filter(Boolean);
   function close() {
     stop();
     setOpen(false);

@@ -59,7 +59,7 @@ export function PatternForm({ pattern, onDone }: { pattern?: CustomPattern; onDo
       <CheckboxField label={rules.inForce} hint={rules.inForceHint} fault={errors.enabled?.message} {...form.register("enabled")} />
       {form.watch("pattern") !== "" && (
         <PatternTrial
-          action={patterns.try}
+          action={patterns.try} livePattern={form.watch("pattern")}
           draftOf={() => {
             const { pattern: draft, entity_type, action_tier } = form.getValues();
             return { rule_type: "regex", pattern: draft, entity_type: draftEntity(entity_type), action_tier };

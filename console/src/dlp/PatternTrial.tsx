@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { Schemas } from "../api/client";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
@@ -9,20 +9,43 @@ import { dlpTexts } from "../texts/dlp";
 import { useTestPattern } from "./api";
 
 const DRAFT_ENTITY = "custom";
+const TYPING_MS = 400;
 
-/** Tests the unsaved pattern or rule of a form on a text. `draftOf` returns the values of the form. */
-export function PatternTrial({ action, draftOf }: { action: string; draftOf: () => Omit<Schemas["NewTest"], "sample_text"> }) {
+type Tested = Awaited<ReturnType<ReturnType<typeof useTestPattern>["mutateAsync"]>>;
+
+/** Tests the unsaved pattern or rule of a form on a text. `draftOf` returns the values of the form. If `livePattern` is
+ * set, the test also runs while the user types in the text or in this pattern. */
+export function PatternTrial({ action, livePattern, draftOf }: {
+  action: string;
+  livePattern?: string | undefined;
+  draftOf: () => Omit<Schemas["NewTest"], "sample_text">;
+}) {
   const dlp = dlpTexts;
   const [sample, setSample] = useState("");
+  // The last result stays while the next test runs.
+  const [result, setResult] = useState<{ data: Tested; sample: string }>();
+  const [isRequested, setRequested] = useState(false);
   const trial = useTestPattern();
-  const { data, variables } = trial;
+  const run = (requested: boolean) => {
+    setRequested(requested);
+    trial.mutate({ ...draftOf(), sample_text: sample }, { onSuccess: (data) => setResult({ data, sample }) });
+  };
+  const latest = useRef(run);
+  latest.current = run;
+  useEffect(() => {
+    if (sample === "" || livePattern === undefined) return undefined;
+    const timer = setTimeout(() => latest.current(false), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [sample, livePattern]);
+  const data = sample === "" ? undefined : result?.data;
   return (
     <div className={trialStyles["box"]}>
       <TextAreaField label={dlp.sample} hint={dlp.sampleHint} rows={3} value={sample} onChange={({ target }) => setSample(target.value)} />
       <div>
-        <Button size="small" busy={trial.isPending} disabled={sample === ""} onClick={() => trial.mutate({ ...draftOf(), sample_text: sample })}>{action}</Button>
+        <Button size="small" busy={trial.isPending && isRequested} disabled={sample === ""} onClick={() => run(true)}>{action}</Button>
       </div>
-      <TrialResult data={data} error={trial.error}>
+      {/* A result of a test that the button started is scrolled into view. */}
+      <TrialResult data={isRequested ? data : null} error={trial.error}>
         {data !== undefined && data.error !== null && <p className={trialStyles["fault"]}>{data.error}</p>}
         {data !== undefined && data.error === null && (
           <>
@@ -31,7 +54,7 @@ export function PatternTrial({ action, draftOf }: { action: string; draftOf: () 
                 {data.match_count > 0 ? dlp.matches(data.match_count) : dlp.noMatches}
               </Badge>
             </div>
-            {data.match_count > 0 && <Marked label={dlp.marked} text={variables?.sample_text ?? ""} spans={data.matches} />}
+            {data.match_count > 0 && <Marked label={dlp.marked} text={result?.sample ?? ""} spans={data.matches} />}
           </>
         )}
       </TrialResult>

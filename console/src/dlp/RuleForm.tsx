@@ -71,7 +71,7 @@ function Trial({ form }: { form: UseFormReturn<RuleFields> }) {
   if (detector === "llm" || (detector === "regex" && pattern === "")) return null;
   return (
     <PatternTrial
-      action={dlpTexts.tryPattern}
+      action={dlpTexts.tryPattern} livePattern={detector === "regex" ? pattern : undefined}
       draftOf={() => {
         const { entities, entity_type, action_tier } = form.getValues();
         const names = linesOf(entities);

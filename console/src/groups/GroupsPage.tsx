@@ -95,7 +95,7 @@ function columnsOf(administers: boolean, open: (group: Group) => void): Column<G
         />
       ),
     },
-    { id: "members", header: groups.members, meta: { align: "end", sort: "-member_count" }, cell: ({ row }) => row.original.member_count.toLocaleString() },
+    { id: "members", header: groups.members, meta: { align: "end", sort: "-member_count" }, cell: ({ row }) => row.original.member_count.toLocaleString("en") },
     { id: "external", header: groups.externalId, meta: { hideBelow: "desk" }, cell: ({ row }) => row.original.external_group_id ?? texts.none },
     { id: "created", header: groups.created, meta: { hideBelow: "tablet", sort: "-created_at" }, cell: ({ row }) => <Time at={row.original.created_at} as="date" /> },
   ];

@@ -87,7 +87,9 @@ function columnsOf(all: boolean): Column<ApiKey>[] {
   const columns: Column<ApiKey>[] = [
     {
       id: "name", header: keyTexts.name, meta: { width: all ? "26%" : "34%", sort: "description" },
-      cell: ({ row }) => <span className={styles["name"]} title={row.original.description}>{row.original.description}</span>,
+      cell: ({ row: { original: { id, description } } }) => (
+        <Link className={styles["name"]} to="/requests" search={{ key: id, period: "all" }} title={keyTexts.requestsOf(description)}>{description}</Link>
+      ),
     },
     { id: "key", header: keyTexts.key, meta: { hideBelow: "tablet" }, cell: ({ row }) => <code className={styles["key"]}>{row.original.key_prefix}…</code> },
     {

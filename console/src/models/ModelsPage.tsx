@@ -1,9 +1,9 @@
-import { getRouteApi } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { Boxes, Plus } from "lucide-react";
 import { useMemo, useRef, useState } from "react";
 import { useRights } from "../api/queries";
 import { Badge } from "../parts/Badge";
-import { Button } from "../parts/Button";
+import { Button, buttonClass } from "../parts/Button";
 import { actionsColumn, type Column } from "../parts/DataTable";
 import { Dialog } from "../parts/Dialog";
 import { FilterField } from "../parts/FilterField";
@@ -57,7 +57,11 @@ export function ModelsPage() {
         none={models.noneMatch}
         onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
-        empty={<EmptyState icon={Boxes} title={models.empty} text={models.emptyText} />}
+        empty={
+          <EmptyState icon={Boxes} title={models.empty} text={models.emptyText}>
+            <Link to="/providers" className={buttonClass()}>{texts.navigation.providers}</Link>
+          </EmptyState>
+        }
       />
       <Dialog open={creating} onClose={close} returnTo={opener} title={models.newTitle} text={models.newText}>
         <ModelForm
@@ -127,7 +131,7 @@ function columnsOf(administers: boolean): Column<Model>[] {
     { id: "output", header: models.outputShort, meta: { align: "end", hideBelow: "tablet", sort: "-cost_per_output_token" }, cell: ({ row }) => <Price model={row.original} cost={row.original.cost_per_output_token} /> },
     {
       id: "context", header: models.contextShort, meta: { align: "end", hideBelow: "desk", sort: "-context_window" },
-      cell: ({ row }) => row.original.context_window?.toLocaleString() ?? texts.none,
+      cell: ({ row }) => row.original.context_window?.toLocaleString("en") ?? texts.none,
     },
   ];
   if (administers) columns.push(actionsColumn((model) => <ModelActions model={model} />));

@@ -2,7 +2,7 @@ import { useForm } from "react-hook-form";
 import type { Schemas } from "../api/client";
 import { useSession } from "../api/queries";
 import { DialogForm } from "../parts/DialogForm";
-import { CheckboxField, SelectField, TextAreaField, TextField } from "../parts/fields";
+import { CheckboxField, FieldSet, SelectField, TextAreaField, TextField } from "../parts/fields";
 import { linesOf, textOf } from "../parts/lines";
 import { texts } from "../texts";
 import { oauthTexts } from "../texts/oauth";
@@ -17,6 +17,7 @@ export interface ClientFields {
   token_lifetime_minutes: string;
   platform_wide: boolean;
   redirect_uris: string;
+  user_scopes: Scope[];
   public: boolean;
 }
 
@@ -41,6 +42,7 @@ export function ClientForm({ client, onSubmit, onCancel }: {
       token_lifetime_minutes: ((client?.token_lifetime_seconds ?? 3600) / SECONDS_PER_MINUTE).toString(),
       platform_wide: client !== undefined && client.tenant_id === null,
       redirect_uris: textOf(client?.redirect_uris),
+      user_scopes: client?.user_scopes ?? [],
       public: client?.public ?? false,
     },
   });
@@ -76,6 +78,9 @@ export function ClientForm({ client, onSubmit, onCancel }: {
             label={oauth.redirects} hint={oauth.redirectsHint} rows={3} spellCheck={false} fault={errors.redirect_uris?.message}
             {...form.register("redirect_uris")}
           />
+          <FieldSet label={oauth.userScopes} hint={oauth.userScopesHint} fault={errors.user_scopes?.message}>
+            {SCOPES.map((scope) => <CheckboxField key={scope} value={scope} label={scope} {...form.register("user_scopes")} />)}
+          </FieldSet>
           <CheckboxField label={oauth.public} hint={oauth.publicHint} fault={errors.public?.message} {...form.register("public")} />
         </>
       )}
@@ -83,12 +88,13 @@ export function ClientForm({ client, onSubmit, onCancel }: {
   );
 }
 
-/** Converts the fields to a request body. Only platform-wide clients have redirect URIs. */
-export function bodyOf({ name, scopes, rate_limit_tier, token_lifetime_minutes: minutes, platform_wide, redirect_uris, public: isPublic }: ClientFields) {
+/** Converts the fields to a request body. Only platform-wide clients have redirect URIs and scopes for users. */
+export function bodyOf({ name, scopes, rate_limit_tier, token_lifetime_minutes: minutes, platform_wide, redirect_uris, user_scopes, public: isPublic }: ClientFields) {
   return {
     name, scopes, rate_limit_tier,
     token_lifetime_seconds: Math.round(Number(minutes) * SECONDS_PER_MINUTE),
     redirect_uris: platform_wide ? linesOf(redirect_uris) : [],
+    user_scopes: platform_wide ? user_scopes : [],
     public: isPublic,
   } satisfies Schemas["OAuthClientUpdate"];
 }

@@ -4,26 +4,35 @@ import { Panel } from "../parts/Page";
 import { count, dollars, duration, percent } from "../parts/format";
 import { ErrorState, Skeleton } from "../parts/states";
 import { texts } from "../texts";
-import { type Analytics, useMetrics } from "./api";
+import { type Analytics, type AnalyticsPeriod, useMetrics, useUsageSeries } from "./api";
 import styles from "./Figures.module.css";
 
 /** The figures at the top of the page: some of the selected period, some of the last hour. */
-export function Figures({ analytics, period }: { analytics: UseQueryResult<Analytics>; period: string }) {
+export function Figures({ analytics, period, when }: {
+  analytics: UseQueryResult<Analytics>;
+  period: AnalyticsPeriod;
+  /** The name of the period. */
+  when: string;
+}) {
   const metrics = useMetrics();
+  const series = useUsageSeries(period);
   const { overview } = texts;
   if (analytics.error && analytics.data === undefined) {
     return <Panel label={overview.requests}><ErrorState error={analytics.error} onRetry={() => void analytics.refetch()} /></Panel>;
   }
   const { data } = analytics;
   const hour = metrics.data;
-  const acted = hour && hour.dlp.triggers.block + hour.dlp.triggers.redact + hour.dlp.triggers.require_approval;
+  const points = series.isPlaceholderData ? undefined : series.data?.points;
+  const sum = (name: "blocked" | "dlp_triggers") => points && count(points.reduce((total, point) => total + point[name], 0));
   return (
     <FigureRow>
-      <Figure name={overview.requests} when={period} value={data && count(data.total_requests)} />
+      <Figure name={overview.requests} when={when} value={data && count(data.total_requests)} />
       <Figure
-        name={overview.spend} when={period} value={data && dollars(data.total_cost_usd)}
+        name={overview.spend} when={when} value={data && dollars(data.total_cost_usd)}
         detail={data && data.total_requests > 0 && overview.perRequest(dollars(data.avg_cost_per_request_usd))}
       />
+      <Figure name={overview.blocked} when={when} value={series.error && points === undefined ? texts.none : sum("blocked")} detail={overview.blockedHint} />
+      <Figure name={overview.dlpActed} when={when} value={series.error && points === undefined ? texts.none : sum("dlp_triggers")} detail={overview.dlpActedHint} />
       <Figure
         name={overview.succeeded} when={overview.lastHour}
         value={hour && (hour.requests.total === 0 ? texts.none : percent(hour.requests.success / hour.requests.total))}
@@ -32,10 +41,6 @@ export function Figures({ analytics, period }: { analytics: UseQueryResult<Analy
       <Figure
         name={overview.latency} when={overview.lastHour} value={hour && duration(hour.latency.p95_ms)}
         detail={hour && hour.latency.p50_ms !== null && overview.latencyHint(duration(hour.latency.p50_ms), duration(hour.latency.p99_ms))}
-      />
-      <Figure
-        name={overview.protected} when={overview.lastHour} value={acted === undefined ? undefined : count(acted)}
-        detail={hour && overview.scanned(count(hour.dlp.requests_scanned))}
       />
     </FigureRow>
   );

@@ -44,7 +44,7 @@ export function OverviewPage() {
     >
       <div className={styles["page"]}>
         {seesAll && <Decisions />}
-        {seesAll && <Figures analytics={analytics} period={PERIODS.find(([value]) => value === period)?.[1] ?? ""} />}
+        {seesAll && <Figures analytics={analytics} period={period} when={PERIODS.find(([value]) => value === period)?.[1] ?? ""} />}
         {seesAll && <Series period={period} />}
         <div className={styles["columns"]} data-two={seesAll || undefined}>
           {seesAll && <Models analytics={analytics} />}

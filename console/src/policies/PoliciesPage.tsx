@@ -78,7 +78,7 @@ function columnsOf(administers: boolean): Column<Policy>[] {
 }
 
 function Action({ policy: { action, route_to: target } }: { policy: Policy }) {
-  return <span title={target ?? undefined}><Badge tone={TONES[action]}>{policyTexts.actions[action]}</Badge></span>;
+  return <><Badge tone={TONES[action]}>{policyTexts.actions[action]}</Badge>{target !== null && <> <code>{target}</code></>}</>;
 }
 
 function Actions({ policy }: { policy: Policy }) {

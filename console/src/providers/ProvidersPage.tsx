@@ -113,7 +113,7 @@ function columnsOf(administers: boolean): Column<Provider>[] {
     },
     {
       id: "models", header: providers.models, meta: { align: "end", hideBelow: "tablet" },
-      cell: ({ row }) => row.original.models_enabled.toLocaleString(),
+      cell: ({ row }) => row.original.models_enabled.toLocaleString("en"),
     },
   ];
   if (administers) columns.push(actionsColumn((provider) => <ProviderActions provider={provider} />));

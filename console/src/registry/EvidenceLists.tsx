@@ -7,6 +7,7 @@ import { useUserName } from "../api/users";
 import { texts } from "../texts";
 import { approvalTexts } from "../texts/approvals";
 import { registryTexts } from "../texts/registry";
+import { switchTexts } from "../texts/switches";
 import type { Evidence, EvidenceEvent } from "./api";
 import styles from "./EntryDialog.module.css";
 
@@ -75,7 +76,7 @@ function Switch({ event }: { event: EvidenceEvent }) {
       <span className={styles["what"]}>
         <Badge tone={isOff ? "danger" : "success"}>{isOff ? registry.stopped : registry.released}</Badge>
         {event.target_model === "*" && <span>{registry.wholeProvider}</span>}
-        {event.reason !== null && <span>{event.reason}</span>}
+        {event.reason !== null && <span>{(switchTexts.reasons as Record<string, string>)[event.reason] ?? event.reason}</span>}
       </span>
       <Actor event={event} />
     </>

@@ -3,6 +3,7 @@ import { ChevronDown, ChevronUp, FileSearch, X } from "lucide-react";
 import { useEffect, useRef } from "react";
 import { useRights } from "../api/queries";
 import { useUserName } from "../api/users";
+import { useClientName } from "../budgets/scopes";
 import { Button } from "../parts/Button";
 import { dollars, wholeNumber } from "../parts/format";
 import { EmptyState, ErrorState, Skeleton } from "../parts/states";
@@ -106,7 +107,7 @@ function Details({ record }: { record: UsageRecordDetails }) {
         <Facts>
           <User id={record.user_id} />
           <Key id={record.api_key_id} />
-          <Fact name={request.client} copy={record.client_id}>{record.client_id && <code>{record.client_id.slice(0, 8)}…</code>}</Fact>
+          <Client id={record.client_id} />
           <Fact name={request.endUser}>{record.end_user}</Fact>
           <Fact name={request.tags}>{record.tags.join(", ")}</Fact>
         </Facts>
@@ -131,4 +132,10 @@ function Key({ id }: { id: string | null }) {
       {id !== null && <Link to="/requests" search={{ key: id, period: "all" }} title={recordTexts.sameKey}>{name}</Link>}
     </Fact>
   );
+}
+
+function Client({ id }: { id: string | null }) {
+  const { seesAll } = useRights();
+  const name = useClientName(seesAll ? id : null);
+  return <Fact name={recordTexts.client} copy={id}>{id !== null && (name ?? <code>{id.slice(0, 8)}…</code>)}</Fact>;
 }

@@ -1,8 +1,8 @@
-import { getRouteApi } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { Activity, ArrowDownUp, SearchX } from "lucide-react";
 import { useCallback, useMemo } from "react";
 import { ApiError } from "../api/errors";
-import { Button } from "../parts/Button";
+import { Button, buttonClass } from "../parts/Button";
 import { DataTable } from "../parts/DataTable";
 import { Page, Panel } from "../parts/Page";
 import { Pager } from "../parts/Pager";
@@ -69,7 +69,9 @@ export function RequestsPage() {
                 <Button onClick={clear}>{texts.clear}</Button>
               </EmptyState>
             ) : (
-              <EmptyState icon={Activity} title={texts.requests.empty} text={texts.requests.emptyText} />
+              <EmptyState icon={Activity} title={texts.requests.empty} text={texts.requests.emptyText}>
+                <Link to="/start" className={buttonClass()}>{texts.overview.firstSteps}</Link>
+              </EmptyState>
             )
           ) : (
             <>

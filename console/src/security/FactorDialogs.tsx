@@ -51,6 +51,7 @@ function AppForm({ onEnrolled, onCancel }: { onEnrolled: (codes: string[] | null
     >
       {data !== undefined && (
         <>
+          <img className={styles["qr"]} src={data.qr_code} alt={security.qrCode} />
           <Secret label={security.appSecret} text={data.secret} />
           <p><a href={data.otpauth_url}>{security.openApp}</a></p>
         </>

@@ -1,4 +1,5 @@
 import { useRef, useState } from "react";
+import { useSession } from "../api/queries";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import { Page, Panel } from "../parts/Page";
@@ -31,6 +32,8 @@ function Password() {
   const trigger = useRef<HTMLButtonElement>(null);
   const change = useChangePassword();
   const close = () => setOpen(false);
+  const { has_password: hasPassword } = useSession();
+  if (!hasPassword) return <Panel title={security.password}><p className={styles["text"]}>{security.noPassword}</p></Panel>;
   return (
     <Panel
       title={security.password}

@@ -6,6 +6,7 @@ import { Time } from "../parts/Time";
 import { texts } from "../texts";
 import { securityTexts } from "../texts/security";
 import type { Session } from "./api";
+import { programOf } from "./user-agents";
 import styles from "./SecurityPage.module.css";
 
 /** An open session. If `onEnd` is set, a button ends it, unless it is the current session. */
@@ -13,11 +14,11 @@ export function SessionRow({ session, onEnd }: { session: Session; onEnd?: ((id:
   const security = securityTexts;
   const [ending, setEnding] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
-  const name = session.user_agent ?? security.unknownProgram;
+  const agent = session.user_agent;
   return (
     <li className={styles["row"]}>
       <span className={styles["names"]}>
-        <span className={styles["name"]} title={name}>{name}</span>
+        <span className={styles["name"]} title={agent ?? undefined}>{agent === null ? security.unknownProgram : programOf(agent)}</span>
         <span className={styles["muted"]}>
           {session.ip ?? texts.none} · {security.lastSeen} <Time at={session.last_seen_at} as="relative" />
         </span>

@@ -1,6 +1,8 @@
+import { Link } from "@tanstack/react-router";
 import { PowerOff } from "lucide-react";
 import { useRights } from "../api/queries";
 import { Badge } from "../parts/Badge";
+import { buttonClass } from "../parts/Button";
 import { Page, Panel } from "../parts/Page";
 import { EmptyState, ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
@@ -26,7 +28,9 @@ export function SwitchesPage() {
           </Panel>
         ) : data.length === 0 ? (
           <Panel label={switchTexts.title}>
-            <EmptyState icon={PowerOff} title={switchTexts.empty} text={switchTexts.emptyText} />
+            <EmptyState icon={PowerOff} title={switchTexts.empty} text={switchTexts.emptyText}>
+              <Link to="/providers" className={buttonClass()}>{texts.navigation.providers}</Link>
+            </EmptyState>
           </Panel>
         ) : (
           data.map((provider) => <Provider key={provider.provider} provider={provider} />)

@@ -27,7 +27,7 @@ export const alertTexts = {
   signs: { gt: ">", gte: "≥", lt: "<", lte: "≤" },
   threshold: "Threshold",
   thresholdRequired: "Enter a number.",
-  condition: (metric: string, sign: string, value: string, minutes: number) => `${metric} ${sign} ${value} in ${minutes.toLocaleString()} min`,
+  condition: (metric: string, sign: string, value: string, minutes: number) => `${metric} ${sign} ${value} in ${minutes.toLocaleString("en")} min`,
   window: "Window (minutes)",
   windowHint: "The last minutes that count, at most a week.",
   cooldown: "Cooldown (minutes)",

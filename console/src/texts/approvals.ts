@@ -3,8 +3,8 @@
 export const approvalTexts = {
   title: "Approvals",
   kind: "Kind",
-  heldRequests: (count: number) => (count === 0 ? "Held requests" : `Held requests (${count.toLocaleString()})`),
-  access: (count: number) => (count === 0 ? "Access" : `Access (${count.toLocaleString()})`),
+  heldRequests: (count: number) => (count === 0 ? "Held requests" : `Held requests (${count.toLocaleString("en")})`),
+  access: (count: number) => (count === 0 ? "Access" : `Access (${count.toLocaleString("en")})`),
   status: "Status",
   order: "Order",
   orders: {

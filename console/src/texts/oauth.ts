@@ -32,6 +32,8 @@ export const oauthTexts = {
   platformWideHint: "For operators: an application that people of every organization may sign in to.",
   redirects: "Redirect URIs",
   redirectsHint: "One per line, where people are sent back after they signed in. Compared letter by letter.",
+  userScopes: "What it may do for people who sign in",
+  userScopesHint: "Within these scopes, its tokens have the rights of the person. Without any, it only signs people in.",
   public: "Cannot keep a secret",
   publicHint: "For an app or a page: it exchanges codes without a secret.",
   secretTitle: "Copy the secret",

@@ -35,7 +35,7 @@ export const policyTexts = {
   variables: "Variables of the evaluation",
   dryRun: "Dry run on recorded requests",
   dryRunNone: "No recorded request can be evaluated. Requests are recorded where the organization samples them.",
-  dryRunResult: (samples: number) => `With this policy, of ${samples.toLocaleString()} recorded requests:`,
+  dryRunResult: (samples: number) => `With this policy, of ${samples.toLocaleString("en")} recorded requests:`,
   stricter: "Stricter",
   weaker: "Weaker",
   same: "Unchanged",

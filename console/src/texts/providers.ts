@@ -23,12 +23,14 @@ export const providerTexts = {
   kindsLabel: "Kinds",
   presetsLabel: "Services and servers",
   presetsFailed: "Services and servers with known addresses could not be loaded.",
-  kindOf: (kind: string): string => (providerTexts.kinds as Record<string, string>)[kind] ?? kind,
+  kindOf: (kind: string): string => ({ ...providerTexts.kinds, ...providerTexts.otherKinds } as Record<string, string>)[kind] ?? kind,
   documentationOf: (name: string) => `Documentation of ${name}`,
   kinds: {
     openai: "OpenAI", anthropic: "Anthropic", gemini: "Google Gemini", mistral: "Mistral", azure_openai: "Azure OpenAI",
     bedrock: "Amazon Bedrock", vertex_ai: "Google Vertex AI", ollama: "Ollama", openai_compatible: "Any server with OpenAI's API",
   },
+  /** Kinds that are not added with credentials. */
+  otherKinds: { sandbox: "Built-in sandbox", byoe: "Endpoint of your own" },
   way: "Authentication",
   ways: { api_key: "API key", application: "Application of Microsoft Entra ID", keys: "Access key" },
   id: "Name in model ids",

@@ -61,15 +61,15 @@ export const registryTexts = {
   inferred: "Proposed by the model id",
   preview: "Preview",
   found: (called: number, existing: number) =>
-    `${called === 1 ? "1 model was" : `${called.toLocaleString()} models were`} called, of which ${existing.toLocaleString()} ${existing === 1 ? "is" : "are"} registered.`,
+    `${called === 1 ? "1 model was" : `${called.toLocaleString("en")} models were`} called, of which ${existing.toLocaleString("en")} ${existing === 1 ? "is" : "are"} registered.`,
   newModels: "Models that are not registered",
-  addDrafts: (count: number) => (count === 1 ? "Add 1 draft" : `Add ${count.toLocaleString()} drafts`),
-  discovered: (count: number) => (count === 1 ? "1 draft was added." : `${count.toLocaleString()} drafts were added.`),
+  addDrafts: (count: number) => (count === 1 ? "Add 1 draft" : `Add ${count.toLocaleString("en")} drafts`),
+  discovered: (count: number) => (count === 1 ? "1 draft was added." : `${count.toLocaleString("en")} drafts were added.`),
   enforcement: "Enforcement",
   enforcements: { off: "Off", warn: "Warns", block: "Blocks" },
   incidents: "Incidents",
   incidentsOf: (errors: number, blocks: number, flags: number, stops: number) =>
-    `${errors.toLocaleString()} errors, ${blocks.toLocaleString()} blocked by DLP, ${flags.toLocaleString()} flagged by the registry, ${stops.toLocaleString()} stops`,
+    `${errors.toLocaleString("en")} errors, ${blocks.toLocaleString("en")} blocked by DLP, ${flags.toLocaleString("en")} flagged by the registry, ${stops.toLocaleString("en")} stops`,
   moveTo: "Move to",
   move: "Move",
   noMove: "Deprecated is the last status.",
@@ -107,8 +107,8 @@ export const registryTexts = {
   months: "Use by month (UTC)",
   monthOf: (requests: string, errors: string, blocked: string, flagged: string) =>
     `${requests} requests, ${errors} errors, ${blocked} blocked, ${flagged} flagged`,
-  moreInFile: (count: number) => `${count.toLocaleString()} older ones are in the file.`,
-  chainEnd: (sequence: number) => `Audit chain at ${sequence.toLocaleString()}:`,
+  moreInFile: (count: number) => `${count.toLocaleString("en")} older ones are in the file.`,
+  chainEnd: (sequence: number) => `Audit chain at ${sequence.toLocaleString("en")}:`,
   incomplete: "Older events are in the archive or left out.",
   download: "Download evidence",
 } as const;

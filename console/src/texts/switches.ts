@@ -27,7 +27,7 @@ export const switchTexts = {
   released: (name: string) => `${name} was released.`,
   changes: "Latest changes",
   noChanges: "No switch was changed lately.",
-  more: (count: number) => `and ${count.toLocaleString()} more`,
+  more: (count: number) => `and ${count.toLocaleString("en")} more`,
   confirmed: (confirmed: number, total: number) => `${confirmed} of ${total} workers`,
   outposts: (confirmed: number, total: number) => `${confirmed} of ${total} outposts`,
   pending: (names: string) => `Waiting for ${names}`,

@@ -31,7 +31,7 @@ export const usageTexts = {
   budgets: "What is left of your budgets",
   budgetOf: (scope: string, name: string | null) => `${BUDGET_SCOPES[scope] ?? scope}${name === null ? "" : ` “${name}”`}`,
   perPeriod: (period: string) => BUDGET_PERIODS[period] ?? period,
-  resets: (when: string) => `renewed ${when}`,
+  resets: "renewed",
   warnsOnly: "calls over it pass",
   left: (left: string, limit: string) => `${left} of ${limit} left`,
   requestsLeft: (left: string, limit: string) => `${left} of ${limit} requests left`,

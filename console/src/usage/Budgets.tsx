@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
-import { dollars, relative, wholeNumber } from "../parts/format";
+import { dollars, wholeNumber } from "../parts/format";
 import { Panel } from "../parts/Page";
+import { Time } from "../parts/Time";
 import { usageTexts } from "../texts/usage";
 import type { BudgetLeft } from "./api";
 import styles from "./Budgets.module.css";
@@ -21,7 +22,7 @@ export function Budgets({ budgets }: { budgets: BudgetLeft[] }) {
             <div className={styles["head"]}>
               <h3 className={styles["name"]} title={budget.scope_name ?? undefined}>{usageTexts.budgetOf(budget.scope_type, budget.scope_name)}</h3>
               <span className={styles["period"]}>
-                {usageTexts.perPeriod(budget.period)} · {usageTexts.resets(relative(budget.period_end))}
+                {usageTexts.perPeriod(budget.period)} · {usageTexts.resets} <Time at={budget.period_end} as="relative" />
                 {!budget.blocks && ` · ${usageTexts.warnsOnly}`}
               </span>
             </div>

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { KeyRound, MonitorSmartphone, Plus } from "lucide-react";
 import { type ReactNode, useRef, useState } from "react";
 import { useRights } from "../api/queries";
@@ -32,6 +33,10 @@ function OpenDialog({ id, onClose }: { id: string; onClose: () => void }) {
       text={isService ? users.keysText : users.sessionsText}
     >
       <div className={styles["body"]}>
+        <p className={styles["links"]}>
+          <Link to="/requests" search={{ user: id, period: "all" }}>{users.requests}</Link>
+          <Link to="/spend" search={{ user: id, by: "api_key" }}>{users.spend}</Link>
+        </p>
         {user === undefined ? <Waiting error={error} onRetry={() => void refetch()} /> : isService ? <Keys user={user} /> : <Sessions user={user} />}
       </div>
     </Dialog>

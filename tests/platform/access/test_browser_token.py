@@ -36,10 +36,11 @@ async def test_a_page_gets_a_short_lived_token_that_the_api_accepts(
     answer = await exchange(visitor)
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()
-    assert set(body) == {"access_token", "token_type", "expires_in", "user", "organization"}
+    assert set(body) == {"access_token", "token_type", "expires_in", "user", "organization", "has_password"}
     assert (body["token_type"], body["expires_in"]) == ("bearer", 300)
     assert (body["user"]["id"], body["user"]["role"]) == (str(ada.id), "user")
     assert body["organization"] == {"slug": tenant.slug, "name": tenant.slug}
+    assert body["has_password"] is True
     assert answer.headers["cache-control"] == "no-store"
     listed = await public.client(body["access_token"]).get("/api/auth/sessions")
     assert [session["current"] for session in listed.json()] == [True]

@@ -40,6 +40,7 @@ async def test_an_app_is_enrolled_by_its_first_code(platform: RunningPlatform, t
     secret = enrolment.json()["secret"]
     assert enrolment.json()["otpauth_url"].startswith("otpauth://totp/Gatehouse:")
     assert secret in enrolment.json()["otpauth_url"]
+    assert enrolment.json()["qr_code"].startswith("data:image/svg+xml")
     assert (await ada.client.get(MFA)).json()["totp"] is None
     confirmed = await ada.client.post(f"{MFA}/totp/confirm", json={"code": code_of(secret)})
     assert confirmed.status_code == 200, confirmed.text

@@ -26,6 +26,14 @@ NAMES = re.compile(r"http://www\.w3\.org/(2000/svg|1999/xlink|1998/Math/MathML|1
 PAGES_OF_ERRORS = re.compile(r"https://(react\.dev/errors/|base-ui\.com/production-error|react-hook-form\.com)")
 
 
+def test_numbers_are_formatted_in_the_language_of_the_texts() -> None:
+    """Without a language, a browser uses its own: “1.234 of 1,234”."""
+    sources = [path for path in (CONSOLE / "src").rglob("*.ts*") if path.name != "schema.d.ts"]
+    assert len(sources) > 100
+    for path in sources:
+        assert not re.search(r"toLocale\w*String\(\)|Format\(\)", path.read_text()), path
+
+
 def test_few_packages_run_in_the_browser() -> None:
     assert len(MANIFEST["dependencies"]) <= MAX_RUNTIME_PACKAGES
     installed = [

@@ -12,6 +12,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 from playwright.async_api import Locator, Page, expect
+from psycopg.types.json import Jsonb
 from tests.platform.console.conftest import (
     OtherUser,
     SignIn,
@@ -19,11 +20,13 @@ from tests.platform.console.conftest import (
     call_model,
     check_paging,
     check_screen,
+    enter_password,
     modal,
     recorded_call,
 )
 from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium
+from tests.support.members import code_of
 from tests.support.server import GatehouseServer
 
 from gatehouse.platform.changes.change import DEFAULT_TENANT
@@ -80,6 +83,40 @@ async def test_a_provider_is_stopped_as_a_whole(server: GatehouseServer, page: P
     await expect(page.get_by_role("button", name="Stop provider sandbox")).to_be_visible()
 
 
+async def test_the_release_of_a_model_asks_for_a_second_factor(
+    server: GatehouseServer, page: Page, new_user: Callable[[str], OtherUser]
+) -> None:
+    who = new_user("admin")
+    client = api(server, who)
+    secret = client.post("/api/auth/mfa/totp", json={}).json()["secret"]
+    assert client.post("/api/auth/mfa/totp/confirm", json={"code": code_of(secret, -1)}).status_code == 200
+    policy = Jsonb({"enforcement_level": "optional"})
+    server.sql("UPDATE tenants SET mfa_policy = %s WHERE id = %s", [policy, DEFAULT_TENANT])
+    server.touch("tenant", DEFAULT_TENANT)
+    server.settled()
+    try:
+        await page.goto("/console/kill-switches")
+        await enter_password(page, who.email)
+        await page.get_by_label("Code from your authenticator app").fill(code_of(secret))
+        await page.keyboard.press("Enter")
+        await page.get_by_role("button", name=re.compile("Stop Echo")).click()
+        await modal(page).get_by_role("button", name="Stop now").click()
+        release = page.get_by_role("button", name=re.compile("Release Echo"))
+        await expect(release).to_be_visible()
+        server.sql("UPDATE sessions SET mfa_at = now() - interval '1 day' WHERE user_id = %s", [who.id])
+        await page.reload()
+        await release.click()
+        await page.get_by_role("button", name="Release now").click()
+        step_up = page.get_by_role("dialog", name="Confirm that it is you")
+        await step_up.get_by_label("Code").fill(code_of(secret, 1))
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("button", name=re.compile("Stop Echo"))).to_be_visible()
+    finally:
+        server.sql("UPDATE tenants SET mfa_policy = '{}' WHERE id = %s", [DEFAULT_TENANT])
+        server.touch("tenant", DEFAULT_TENANT)
+        server.settled()
+
+
 # approvals ----------------------------------------------------------------------------------------------------------
 
 
@@ -121,7 +158,9 @@ async def test_a_waiting_request_appears_and_is_decided(
         answer: httpx2.Response = await waiting
         assert answer.status_code == status, answer.text
         await page.get_by_role("link", name="Approved" if decision == "Approve" else "Denied").click()
-        await expect(page.get_by_role("listitem").filter(has_text="Seen with finance.").first).to_be_visible()
+        card = page.get_by_role("listitem").filter(has_text="Seen with finance.").first
+        await card.get_by_role("link", name=answer.headers["x-request-id"]).click()
+        await expect(page.get_by_role("button", name=re.compile("Request to echo"))).to_have_count(1)
     finally:
         admin.delete(f"/api/admin/dlp-rules/{rule.json()['id']}")
         admin.patch(FLAG, json={"enabled": False})
@@ -150,9 +189,47 @@ async def test_events_are_listed_newest_first_filtered_and_opened(
     await page.keyboard.press("Enter")
     dialog = modal(page)
     await expect(dialog).to_contain_text("sandbox/echo")
-    await assert_accessible(page)
+    details = dialog.get_by_role("group", name="Details")
+    await expect(details).to_contain_text("API keyfor the log")
+    await expect(details).to_contain_text("StreamNo")
+    await expect(details).not_to_contain_text("{")
+    await check_screen(page)
     await dialog.get_by_role("link", name=request_id).click()
     await expect(page.get_by_role("table", name="Requests").get_by_role("row")).to_have_count(2)
+
+
+@pytest.mark.parametrize("is_person", [True, False])
+async def test_events_are_filtered_by_an_actor_and_a_period(
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser], is_person: bool
+) -> None:
+    who, admin = new_user("user"), api(server, new_user("admin"))
+    api(server, who)
+    name = f"reports {uuid4().hex[:8]}"
+    client = admin.post("/api/admin/oauth-clients/", json={"name": name, "scopes": ["chat:write"]}).json()
+    credentials = (client["client_id"], client["client_secret"])
+    form = {"grant_type": "client_credentials"}
+    assert httpx2.post(f"{server.url}/oauth/token", data=form, auth=credentials).status_code == 200
+    typed, actor, shown = (who.email, who.id, "A test's user") if is_person else (name, client["client_id"], name)
+    await sign_in("auditor", "/console/audit")
+    events = page.get_by_role("table", name="Audit log").get_by_role("row")
+    field = page.get_by_role("combobox", name="Actor")
+    await field.fill(typed)
+    await page.get_by_role("option").filter(has_text=typed).click()
+    await expect(field).to_have_value(shown)
+    assert f"actor_id={actor}" in page.url
+    await expect(events.nth(1)).to_contain_text(shown)
+    await page.get_by_role("button", name="Export…").click()
+    await expect(modal(page)).to_contain_text(shown)
+    await page.keyboard.press("Escape")
+    await page.get_by_label("To", exact=True).fill("2020-01-31T00:00")
+    await expect(page.get_by_role("heading", name="No event matches the filters")).to_be_visible()
+    await check_screen(page)
+    await page.reload()
+    await expect(field).to_have_value(shown)
+    await page.get_by_label("To", exact=True).fill("")
+    await expect(events.nth(1)).to_contain_text(shown)
+    await page.get_by_role("button", name="Clear").click()
+    await expect(field).to_have_value("")
 
 
 async def test_older_events_are_loaded_on_request(
@@ -237,7 +314,7 @@ async def test_filtered_events_of_a_period_are_exported(
     await sign_in("auditor", f"/console/audit?action=api_key.created&actor_id={who.id}")
     await page.get_by_role("button", name="Export…").press("Enter")
     dialog = modal(page)
-    await expect(dialog).to_contain_text(f"api_key.created · {who.id}")
+    await expect(dialog).to_contain_text("api_key.created · A test's user")
     await check_screen(page)
     for file_format, suffix in (("csv", ".csv"), ("jsonl", ".jsonl")):
         await dialog.get_by_label("Format").select_option(file_format)

@@ -382,11 +382,21 @@ async def test_an_operator_registers_an_application_that_people_sign_in_to(
     await dialog.get_by_role("button", name="Create").click()
     await expect(dialog.get_by_role("alert")).to_be_visible()
     await dialog.get_by_label("Redirect URIs").fill("https://portal.example.com/callback")
+    for_people = dialog.get_by_role("group", name="What it may do for people who sign in")
+    await for_people.get_by_label("api:read").check()
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Create").click()
     await dialog.get_by_role("button", name="Done").click()
     await expect(row(page, name)).to_contain_text("For all organizations")
-    query = "SELECT tenant_id, scopes, redirect_uris FROM oauth_clients WHERE name = %s"
-    assert server.sql(query, [name]) == [(None, [], ["https://portal.example.com/callback"])]
+    query = "SELECT tenant_id, scopes, user_scopes, redirect_uris FROM oauth_clients WHERE name = %s"
+    assert server.sql(query, [name]) == [(None, [], ["api:read"], ["https://portal.example.com/callback"])]
+    await choose(page, name, "Edit")
+    await expect(for_people.get_by_label("api:read")).to_be_checked()
+    await for_people.get_by_label("chat:write").check()
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog).to_be_hidden()
+    ((_, _, granted, _),) = server.sql(query, [name])
+    assert sorted(granted) == ["api:read", "chat:write"]
     await choose(page, name, "Delete")
     await dialog.get_by_role("button", name="Delete").click()
     await expect(dialog).to_be_hidden()
@@ -449,6 +459,7 @@ async def test_an_administrator_ends_the_sessions_of_a_user(
     await expect(sessions).to_have_count(2)
     # The newest session is listed first, so it was ended.
     assert [client.get("/api/auth/sessions").status_code for client in (first, second, third)] == [200, 200, 401]
+    await expect(dialog.first.get_by_role("link", name="Spend by API key")).to_be_visible()
     await dialog.first.get_by_role("button", name="End all sessions").click()
     await dialog.last.get_by_role("button", name="End all sessions").click()
     await expect(dialog.first).to_contain_text("No session is open")

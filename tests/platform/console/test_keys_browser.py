@@ -82,3 +82,5 @@ async def test_an_administrator_edits_another_users_key(
     await expect(modal(page)).to_be_hidden()
     (key,) = owner.get("/api/auth/api-keys").json()
     assert (key["description"], key["expires_at"] is None) == (name, False)
+    await page.get_by_role("link", name=name).click()
+    await expect(page.get_by_role("combobox", name="API key")).to_have_value(name)

@@ -45,6 +45,7 @@ async def choose(page: Page, name: str, item: str) -> None:
 
 async def test_a_provider_is_added_checked_and_disabled(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
     await sign_in("admin", "/console/providers")
+    await expect(page.get_by_role("row").filter(has_text="Sandbox")).to_contain_text("Built-in sandbox")
     row = page.get_by_role("row", name=re.compile("in-house"))
     await page.get_by_role("button", name="Add provider").click()
     dialog = modal(page)

@@ -86,6 +86,11 @@ async def test_a_dlp_rule_is_tried_created_edited_and_deleted(
     await dialog.get_by_label("Action").select_option("block")
     await dialog.get_by_label("Pattern", exact=True).fill("Aurora-[0-9]+")
     await dialog.get_by_label("Sample text").fill("🚀 Plans of Aurora-77")
+    # The text is tested while the user types in it or in the pattern.
+    await expect(dialog.locator("mark")).to_have_text("Aurora-77")
+    await dialog.get_by_label("Pattern", exact=True).fill("Plans")
+    await expect(dialog.locator("mark")).to_have_text("Plans")
+    await dialog.get_by_label("Pattern", exact=True).fill("Aurora-[0-9]+")
     await dialog.get_by_role("button", name="Test rule").click()
     await expect(dialog.get_by_role("status")).to_contain_text("1 match")
     await expect(dialog.locator("mark")).to_have_text("Aurora-77")

@@ -31,6 +31,8 @@ async def test_the_password_is_changed_and_other_sessions_end(
     await open_security(page)
     sessions = page.get_by_role("region", name="Sessions")
     await expect(sessions.get_by_role("listitem")).to_have_count(2)
+    await expect(sessions).to_contain_text("Chrome · Linux")
+    await expect(sessions).to_contain_text("python-httpx")
     await check_screen(page)
     await page.get_by_role("button", name="Change password").click()
     dialog = modal(page)
@@ -53,6 +55,16 @@ async def test_the_password_is_changed_and_other_sessions_end(
         assert httpx2.post(f"{server.url}/api/auth/login", json=login).status_code == status
 
 
+async def test_a_user_of_single_sign_on_is_not_asked_for_a_password(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    who = await sign_in("user")
+    server.sql("UPDATE users SET password_hash = NULL WHERE id = %s", [who.id])
+    await page.goto("/console/security")
+    await expect(page.get_by_role("region", name="Password")).to_contain_text("You have no password")
+    await expect(page.get_by_role("button", name="Change password")).to_have_count(0)
+
+
 async def test_another_session_is_ended(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
     who = await sign_in("user", "/console/security")
     other = api(server, who)
@@ -70,6 +82,9 @@ async def test_an_authenticator_app_is_set_up_with_recovery_codes_and_removed(
     await page.get_by_role("button", name="Set up an authenticator app").click()
     dialog = modal(page)
     secret = await dialog.get_by_label("Secret for the app").inner_text()
+    code = dialog.get_by_role("img", name="QR code with the secret below")
+    await expect(code).to_be_visible()
+    assert await code.evaluate("(image) => image.complete && image.naturalWidth > 0")
     await assert_accessible(page)
     await dialog.get_by_label("Code").fill("000000")
     await dialog.get_by_role("button", name="Confirm").click()

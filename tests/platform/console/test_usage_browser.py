@@ -39,6 +39,8 @@ async def test_everybody_sees_their_own_usage_and_what_is_left_of_their_budgets(
     await expect(page.get_by_role("region", name="Requests", exact=True)).to_contain_text("2")
     await expect(page.get_by_role("list").get_by_text("18 of 20 requests left")).to_be_visible()
     await expect(page.get_by_text("$1.00 of $1.00 left")).to_be_visible()
+    renewal = page.get_by_role("region", name="What is left of your budgets").locator("time").first
+    await expect(renewal).to_have_attribute("title", re.compile("UTC$"))
     row = page.get_by_role("row", name=re.compile("sandbox . echo"))
     await expect(row).to_contain_text("2")
     chart = page.get_by_role("region", name="Requests by day")
@@ -67,6 +69,10 @@ async def test_the_overview_shows_requests_and_spend_over_time(
     summary = "Requests: 1 from .* DLP acted: 1 from .* Blocked: 0 from"
     await expect(chart.get_by_role("img", name=re.compile(summary))).to_be_visible()
     await expect(page.get_by_role("region", name="Spend over time")).to_contain_text("$0.25")
+    # The figures at the top are those of the same period.
+    for name, value in (("DLP acted", 1), ("Blocked", 0)):
+        figure = page.get_by_role("region", name=name, exact=True)
+        await expect(figure).to_contain_text(re.compile(rf"7 days\s*{value}"))
     await chart.get_by_text("Show as a table").press("Enter")
     days = chart.get_by_role("table").get_by_role("row")
     await expect(days).to_have_count(8)

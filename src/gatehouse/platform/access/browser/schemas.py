@@ -19,3 +19,4 @@ class SessionToken(ResponseBody):
     expires_in: Annotated[int, Field(description="Seconds; 300 at most.", examples=[300])]
     user: User
     organization: SignedInOrganization
+    has_password: Annotated[bool, Field(description="False for users who sign in by single sign-on only.")]

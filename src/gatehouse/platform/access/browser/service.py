@@ -132,6 +132,7 @@ async def _issue_token(request: Request, host: Host, user: UserRow, session: Ses
         expires_in=tokens_response.expires_in,
         user=tokens_response.user,
         organization=SignedInOrganization(slug=slug, name=name),
+        has_password=user.password_hash is not None,
     )
 
 

@@ -61,7 +61,8 @@ async def begin_totp(request: Request, host: Host, subject: MfaSubject) -> TotpS
                 last_used_at=None,
             )
         )
-        return TotpSecret(secret=secret, otpauth_url=totp.url(secret, locked.user.email))
+        url = totp.url(secret, locked.user.email)
+        return TotpSecret(secret=secret, otpauth_url=url, qr_code=totp.qr_code(url))
 
 
 async def confirm_totp(

@@ -59,7 +59,8 @@ class TotpSecret(ResponseBody):
     """The secret of an authenticator app. It is shown only once."""
 
     secret: Annotated[str, Field(description="Base32, to type into the app.")]
-    otpauth_url: Annotated[str, Field(description="The secret as an `otpauth` URL, for a QR code.")]
+    otpauth_url: Annotated[str, Field(description="The secret as an `otpauth` URL.")]
+    qr_code: Annotated[str, Field(description="The QR code of `otpauth_url`: an SVG image as a `data` URL.")]
 
 
 class PasskeyOptions(ResponseBody):

@@ -5,6 +5,7 @@ from typing import Final
 from uuid import UUID
 
 import pyotp
+import segno
 
 from gatehouse.foundation.identity import TenantId
 
@@ -22,6 +23,13 @@ def new_secret() -> str:
 def url(secret: str, account: str) -> str:
     """Return the `otpauth` URL that apps read from a QR code."""
     return pyotp.TOTP(secret).provisioning_uri(name=account, issuer_name=_ISSUER)
+
+
+def qr_code(url: str) -> str:
+    """Return the QR code of an `otpauth` URL as a data URL of an SVG image. It is dark on light in every color scheme,
+    because not every camera reads the inverse."""
+    image: str = segno.make(url, error="m").svg_data_uri(scale=4, border=4, dark="#000", light="#fff", omitsize=True)
+    return image
 
 
 def step_of(secret: str, code: str, *, now: float, after: int) -> int | None:
