@@ -133,7 +133,7 @@ async def test_each_worker_knows_the_number_of_workers(
         process.serve_gateway(app, settings, listener, -1, ConnectionBoard.of(3)[0])
     async with app._serving():
         assert app._host is not None
-        assert (app._host.ports.workers, app._host.ports.shared_counters) == (3, False)
+        assert (app._host.ports.workers, app._host.ports.shared_counters()) == (3, False)
 
 
 async def test_limits_are_answered_with_429(served: Tenant) -> None:
