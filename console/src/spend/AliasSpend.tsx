@@ -33,7 +33,7 @@ export function AliasSpend() {
         <>
           <FilterSelect
             label={spendTexts.period} value={period}
-            onChange={({ target }) => void navigate({ search: (now) => ({ ...now, period: target.value as AliasPeriod }) })}
+            onChange={({ target }) => void navigate({ search: { by: "model_alias", alias, period: target.value as AliasPeriod } })}
           >
             {ALIAS_PERIODS.map((value) => <option key={value} value={value}>{spendTexts.periods[value]}</option>)}
           </FilterSelect>
