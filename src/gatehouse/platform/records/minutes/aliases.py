@@ -1,6 +1,5 @@
 """Totals of the requests of model aliases, by alias or deployment."""
 
-from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -93,11 +92,6 @@ async def series_of_parts(
         totals = Totals(*row[width + 1 : width + 1 + len(Totals._fields)])
         parts.setdefault(Part(*row[:width]), {})[row[width]] = totals
     return parts
-
-
-def sum_of(totals: Iterable[Totals]) -> Totals:
-    """Return the sum of the totals. There is at least one."""
-    return Totals(*map(sum, zip(*totals, strict=True)))
 
 
 async def counts(

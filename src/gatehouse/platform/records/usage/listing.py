@@ -194,13 +194,12 @@ async def usage_series(
     parts: list[UsagePart] = []
     if by is not None:
         for part, totals in (await aliases.series_of_parts(session, since, step, alias, by)).items():
-            sums = aliases.sum_of(totals.values())
             parts.append(
                 UsagePart(
                     **part._asdict(),
-                    requests=sums.requests,
-                    errors=sums.errors,
-                    cost_usd=sums.cost_usd,
+                    requests=sum(total.requests for total in totals.values()),
+                    errors=sum(total.errors for total in totals.values()),
+                    cost_usd=sum((total.cost_usd for total in totals.values()), Decimal(0)),
                     points=points(totals),
                 )
             )
