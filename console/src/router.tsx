@@ -23,7 +23,7 @@ import {
   ACCESS_SORTS, APPROVAL_SORTS, BUDGET_SORTS, CLIENT_SORTS, DLP_RULE_SORTS, FILTER_SORTS, KEY_SORTS, MODEL_SORTS, OUTPOST_SORTS, PATTERN_SORTS, POLICY_SORTS,
   PROVIDER_SORTS, RECORD_SORTS, REGISTRY_SORTS, ROUTING_SORTS, SUPPRESSION_SORTS, USER_SORTS,
 } from "./sorts";
-import { BYS as SPENT_BY, PERIODS as SPEND_PERIODS, SORTS as SPEND_SORTS } from "./spend/choices";
+import { PERIODS as SPEND_PERIODS, SORTS as SPEND_SORTS, VIEWS as SPEND_VIEWS } from "./spend/choices";
 import { texts } from "./texts";
 import type { UsagePeriod } from "./usage/api";
 import { KINDS, ROLES } from "./users/choices";
@@ -376,12 +376,13 @@ const spend = createRoute({
   path: "/spend",
   validateSearch: (search: Search) =>
     present({
-      by: oneOf(SPENT_BY, search["by"]),
+      by: oneOf(SPEND_VIEWS, search["by"]),
       period: oneOf(SPEND_PERIODS, search["period"]),
       from: day(search["from"]),
       to: day(search["to"]),
       user: text(search["user"]),
       group: text(search["group"]),
+      alias: text(search["alias"]),
       sort: oneOf(SPEND_SORTS, search["sort"]),
       page: pageNumber(search["page"]),
     }),

@@ -4,6 +4,7 @@ import { useFieldArray, type UseFormReturn } from "react-hook-form";
 import { Button } from "../parts/Button";
 import { FieldSet, SelectField, TextField } from "../parts/fields";
 import { DECIMAL } from "../parts/forms";
+import { useCredentials } from "../providers/credentials";
 import { useModelNames } from "../routing/api";
 import { aliasTexts } from "../texts/aliases";
 import styles from "./DeploymentsField.module.css";
@@ -49,15 +50,29 @@ function Model({ form, at, listId }: { form: UseFormReturn<AliasFields>; at: num
         fault={fault?.model?.message ?? fault?.model_id?.message}
         {...form.register(`deployments.${at}.model`, { required: aliasTexts.modelPattern, pattern: { value: MODEL_PATTERN, message: aliasTexts.modelPattern } })}
       />
-      <TextField
-        label={aliasTexts.credential} hint={aliasTexts.credentialHint} autoComplete="off" spellCheck={false} autoCapitalize="none" maxLength={32}
-        fault={fault?.credential?.message} {...form.register(`deployments.${at}.credential`)}
-      />
+      <Credential form={form} at={at} fault={fault?.credential?.message} />
       <SelectField label={aliasTexts.role} hint={role === "shadow" ? aliasTexts.shadowHint : undefined} fault={fault?.role?.message} {...form.register(`deployments.${at}.role`)}>
         <option value="live">{aliasTexts.roles.live}</option>
         <option value="shadow">{aliasTexts.roles.shadow}</option>
       </SelectField>
     </>
+  );
+}
+
+/** The credentials of the model's provider. A stored label that the provider does not have stays an option, so that it can
+ * be seen and replaced. */
+function Credential({ form, at, fault }: { form: UseFormReturn<AliasFields>; at: number; fault: string | undefined }) {
+  const name = form.watch(`deployments.${at}.model`, "").trim();
+  const chosen = form.watch(`deployments.${at}.credential`, "");
+  const { data: credentials } = useCredentials(MODEL_PATTERN.test(name) ? name.slice(0, name.indexOf("/")) : undefined);
+  const options = new Map(credentials?.map(({ label, state }) => [label, aliasTexts.credentialOf(label, state)]));
+  // It is an option with the same key before and after the list is loaded, so that it stays selected.
+  if (chosen !== "" && !options.has(chosen)) options.set(chosen, chosen);
+  return (
+    <SelectField label={aliasTexts.credential} hint={aliasTexts.credentialHint} fault={fault} {...form.register(`deployments.${at}.credential`)}>
+      <option value="">{aliasTexts.allCredentials}</option>
+      {Array.from(options, ([label, text]) => <option key={label} value={label}>{text}</option>)}
+    </SelectField>
   );
 }
 

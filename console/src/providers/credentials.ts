@@ -34,10 +34,12 @@ export function isOptionalSecret(kind: string, name: CredentialField): boolean {
 const LIST = "/api/admin/providers/{provider_id}/credentials";
 const ONE = "/api/admin/providers/{provider_id}/credentials/{label}";
 
-export function useCredentials(id: string) {
+/** The credentials of a provider. Without an id, nothing is loaded. */
+export function useCredentials(id: string | undefined) {
   return useQuery({
     queryKey: ["providers", "credentials", id],
-    queryFn: async () => (await dataOf(api.GET(LIST, { params: { path: { provider_id: id } } }))).credentials,
+    enabled: id !== undefined,
+    queryFn: async () => (await dataOf(api.GET(LIST, { params: { path: { provider_id: id ?? "" } } }))).credentials,
   });
 }
 

@@ -1,4 +1,4 @@
-import { getRouteApi, Link } from "@tanstack/react-router";
+import { getRouteApi } from "@tanstack/react-router";
 import { ChartPie } from "lucide-react";
 import { useMemo } from "react";
 import { useUserName } from "../api/users";
@@ -10,24 +10,30 @@ import { FilterSelect } from "../parts/fields";
 import { count, dollars } from "../parts/format";
 import { Page, Panel } from "../parts/Page";
 import { Pager } from "../parts/Pager";
-import { Segments } from "../parts/Segments";
 import { EmptyState, ErrorState } from "../parts/states";
 import { DayRange } from "../parts/TimeRange";
 import { texts } from "../texts";
 import { spendTexts } from "../texts/spend";
-import { DEFAULT_SORT, PAGE_SIZE, type Sort, type SpendFilters, type SpendPeriod, useSpend, utcDay } from "./api";
-import { BYS, PERIODS } from "./choices";
+import { AliasSpend } from "./AliasSpend";
+import { DEFAULT_SORT, PAGE_SIZE, type Sort, type SpendFilters, type SpendPeriod, type SpentBy, useSpend, utcDay } from "./api";
+import { PERIODS } from "./choices";
 import { spendColumns } from "./columns";
 import styles from "./SpendPage.module.css";
+import { SpendViews } from "./SpendViews";
 
 const route = getRouteApi("/spend");
 const CUSTOM_DAYS = 30;
 
-/** Requests, tokens and cost by user, group or API key, over a chosen time. */
+/** Requests and cost by user, group, API key or model alias, over a chosen time. */
 export function SpendPage() {
+  const { by = "user" } = route.useSearch();
+  return by === "model_alias" ? <AliasSpend /> : <SpendList by={by} />;
+}
+
+function SpendList({ by }: { by: SpentBy }) {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const { page = 1, by = "user", period = "month", ...rest } = search;
+  const { page = 1, by: _, alias: __, period = "month", ...rest } = search;
   const filters: SpendFilters = { by, period, ...rest };
   const list = useSpend(filters, page);
   const { data } = list;
@@ -39,18 +45,7 @@ export function SpendPage() {
   return (
     <Page
       title={spendTexts.title}
-      views={
-        <Segments label={spendTexts.by}>
-          {BYS.map((value) => (
-            <Link
-              key={value} from="/spend" to="/spend" aria-current={value === by ? "true" : undefined}
-              search={{ ...rest, period, by: value }}
-            >
-              {spendTexts.bys[value]}
-            </Link>
-          ))}
-        </Segments>
-      }
+      views={<SpendViews />}
       bar={
         <>
           <FilterSelect label={spendTexts.period} value={period} onChange={({ target }) => filter(periodOf(target.value as SpendPeriod))}>

@@ -7,6 +7,10 @@ type Query = NonNullable<paths["/api/admin/usage/spend"]["get"]["parameters"]["q
 export type SpentBy = NonNullable<Query["by"]>;
 export type Sort = NonNullable<Query["sort"]>;
 export type SpendItem = Schemas["SpendItem"];
+/** What the page sums up by. Model aliases have totals of their own. */
+export type SpendView = SpentBy | "model_alias";
+export type AliasPart = Schemas["UsagePart"];
+export type AliasPeriod = "week" | "month";
 /** `custom` is the time between the days `from` and `to`. */
 export type SpendPeriod = "week" | "month" | "quarter" | "custom";
 
@@ -36,6 +40,18 @@ export function useSpend(filters: SpendFilters, page: number) {
       if (user !== undefined) query.user_id = user;
       if (group !== undefined) query.group_id = group;
       return dataOf(api.GET("/api/admin/usage/spend", { params: { query } }));
+    },
+  });
+}
+
+/** The usage of each model alias, or of each deployment of one alias. Those with the most requests come first. */
+export function useAliasSpend(period: AliasPeriod, alias: string | undefined) {
+  return useQuery({
+    queryKey: ["spend", "aliases", period, alias],
+    placeholderData: keepPreviousData,
+    queryFn: async () => {
+      const query = alias === undefined ? { period, by: "model_alias" as const } : { period, by: "deployment" as const, model_alias: alias };
+      return (await dataOf(api.GET("/api/admin/usage/series", { params: { query } }))).parts;
     },
   });
 }

@@ -52,7 +52,7 @@ function timesOf(shown: Shown) {
   return { period: "custom" as const, ...(from !== undefined && { from: new Date(from).toISOString() }), ...(end !== undefined && { to: end }) };
 }
 
-function Share({ share }: { share: number }) {
+export function Share({ share }: { share: number }) {
   return (
     <span className={styles["share"]}>
       <span className={styles["bar"]} aria-hidden><span style={{ width: `${share * 100}%` }} /></span>

@@ -3,7 +3,7 @@ share the whole pipeline."""
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, Protocol
 from uuid import UUID
 
@@ -235,5 +235,5 @@ class Ports(msgspec.Struct, kw_only=True):
     circuit_seconds: float = 10.0
     #: number of workers of this machine, among which the limits of deployments are divided
     workers: int = 1
-    #: whether `counters` counts for all workers together
-    shared_counters: bool = False
+    #: returns whether `counters` counts for all workers together at present
+    shared_counters: Callable[[], bool] = lambda: False

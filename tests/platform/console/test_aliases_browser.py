@@ -101,16 +101,17 @@ async def test_the_deployments_of_one_model_name_different_credentials(
     dialog = modal(page)
     await dialog.get_by_label("Name", exact=True).fill(name)
     await dialog.get_by_role("button", name="Add deployment").click()
-    for number, label in ((1, "default"), (2, "third")):
+    for number, label in ((1, "default"), (2, "")):
         deployment = dialog.get_by_role("listitem", name=f"Deployment {number}")
         await deployment.get_by_label("Model").fill(f"{provider}/small")
-        await deployment.get_by_label("Credential").fill(label)
+        await deployment.get_by_label("Credential").select_option(label)
     await dialog.get_by_role("button", name="Create").click()
     # The message of the API is at the field.
     credential = dialog.get_by_role("listitem", name="Deployment 2").get_by_label("Credential")
     await expect(credential).to_have_attribute("aria-invalid", "true")
     await assert_accessible(page)
-    await credential.fill("second")
+    await expect(credential.get_by_role("option")).to_have_text(["All of the provider, in turn", "default", "second"])
+    await credential.select_option("second")
     await dialog.get_by_role("button", name="Create").click()
     await expect(dialog).to_be_hidden()
     stored = server.sql("SELECT deployments FROM model_aliases WHERE name = %s", [name])[0][0]
@@ -118,6 +119,12 @@ async def test_the_deployments_of_one_model_name_different_credentials(
     await choose(page, name, "Edit…")
     await expect(credential).to_have_value("second")
     await page.keyboard.press("Escape")
+    # A label that the provider does not have any more stays visible.
+    assert admin.delete(f"{path}/second").is_success
+    await page.reload()
+    await choose(page, name, "Edit…")
+    await expect(credential.get_by_role("option")).to_have_text(["All of the provider, in turn", "default", "second"])
+    await expect(credential).to_have_value("second")
 
 
 async def test_auditors_read_aliases_and_change_nothing(

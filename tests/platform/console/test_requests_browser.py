@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -215,6 +216,32 @@ async def test_spend_is_shown_for_chosen_days(server: GatehouseServer, page: Pag
     await expect(page.get_by_role("heading", name="No requests in these days")).to_be_visible()
     assert query(page) == {"by": ["api_key"], "period": ["custom"], "from": ["2020-01-01"], "to": ["2020-01-31"]}
     await check_screen(page)
+
+
+async def test_spend_leads_from_an_alias_to_its_deployments_and_their_requests(
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
+) -> None:
+    alias = f"alias-{uuid4().hex[:8]}"
+    deployments = [{"provider": "sandbox", "model_id": "echo"}]
+    body = {"name": alias, "deployments": deployments}
+    api(server, new_user("admin")).post("/api/v1/admin/model-aliases", json=body).raise_for_status()
+    for _ in range(2):
+        recorded_call(server, server.key, model=alias)
+    await sign_in("auditor", "/console/spend")
+    await page.get_by_role("navigation", name="Group by").get_by_role("link", name="Model aliases").click()
+    row = page.get_by_role("row").filter(has_text=alias)
+    await expect(row.get_by_role("cell").nth(1)).to_have_text("2")
+    await check_screen(page)
+    await page.get_by_role("link", name=f"Deployments of {alias}").click()
+    await expect(page.get_by_role("row").filter(has_text="sandbox/echo").get_by_role("cell").nth(1)).to_have_text("2")
+    await page.get_by_label("Period").select_option("week")
+    assert query(page) == {"by": ["model_alias"], "period": ["week"], "alias": [alias]}
+    await page.reload()
+    await page.get_by_role("link", name="Requests of sandbox/echo").click()
+    await expect(page).to_have_url(re.compile("/requests.*model=echo"))
+    await page.go_back()
+    await page.get_by_role("button", name="Remove the filter Model alias").click()
+    await expect(row).to_be_visible()
 
 
 async def test_users_have_no_page_of_spend(page: Page, sign_in: SignIn) -> None:

@@ -39,9 +39,15 @@ async def test_housekeeping_removes_only_expired_rows(platform: RunningPlatform,
             " VALUES (%s, now() - make_interval(days => %s), 1, 0, 0, 0, 0, '{}')",
             [tenant.id, days],
         )
+    for days in (31, 32):
+        platform.sql(
+            "INSERT INTO alias_hours (tenant_id, hour, model_alias, shadow, requests, errors, blocked, dlp_triggers,"
+            " cost_usd) VALUES (%s, now() - make_interval(days => %s), 'fast', false, 1, 0, 0, 0, 0)",
+            [tenant.id, days],
+        )
     before = platform.sql("SELECT count(*) FROM sessions")
     await housekeeping.prune(tools)
-    for table in ("usage_minutes", "usage_hours"):
+    for table in ("usage_minutes", "usage_hours", "alias_hours"):
         assert platform.sql(f"SELECT count(*) FROM {table} WHERE tenant_id = %s", [tenant.id]) == [(1,)]
     await housekeeping.ensure_partitions(tools)
     assert platform.sql("SELECT id FROM nodes WHERE id = ANY(%s)", [[dead, alive]]) == [(alive,)]

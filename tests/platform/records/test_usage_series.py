@@ -1,6 +1,7 @@
 """GET /api/admin/usage/series (docs/records.md)."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from tests.support.journal import Journal, outcome
@@ -55,3 +56,60 @@ async def test_an_unknown_period_names_the_parameter(tenant: Tenant, period: str
     answer = await tenant.admin.client.get(SERIES, params={"period": period})
     assert answer.status_code == 422
     assert answer.json()["detail"][0]["loc"] == ["query", "period"]
+
+
+async def test_a_series_of_an_alias_has_its_requests_alone_and_those_of_each_deployment(
+    tenant: Tenant, other_tenant: Tenant, journal: Journal
+) -> None:
+    now = datetime.now(UTC)
+    at = {"timestamp": now.timestamp(), "latency_ms": 0}
+    west = {**at, "model_alias": "fast", "provider": "west"}
+    failed = {"outcome": "error", "status": 502, "cost_usd": None}
+    await journal.append(
+        outcome(tenant.id, **at, cost_usd="9"),
+        outcome(tenant.id, **at, model_alias="fast", cost_usd="1"),
+        *(outcome(tenant.id, **west, cost_usd="0.5") for _ in range(2)),
+        outcome(tenant.id, **west, shadow=True),
+        outcome(tenant.id, **west, **failed),
+        outcome(tenant.id, **at, model_alias="fast", provider=None, model_id=None, **failed),
+        outcome(tenant.id, **at, model_alias="cheap", cost_usd="0.25"),
+        outcome(tenant.id, timestamp=(now - timedelta(days=3)).timestamp(), latency_ms=0, model_alias="fast"),
+        outcome(other_tenant.id, **at, model_alias="fast"),
+    )
+    await journal.drain()
+
+    async def series(**query: str) -> dict[str, Any]:
+        body: dict[str, Any] = (await tenant.auditor.client.get(SERIES, params=query)).json()
+        return body
+
+    def sums(part: dict[str, Any]) -> tuple[int, int, float]:
+        for name in ("requests", "errors", "cost_usd"):
+            assert sum(point[name] for point in part["points"]) == pytest.approx(part[name])
+        return part["requests"], part["errors"], part["cost_usd"]
+
+    whole = await series()
+    assert (sum(point["requests"] for point in whole["points"]), whole["parts"]) == (8, [])
+    fast = await series(model_alias="fast", by="deployment")
+    assert [point["requests"] for point in fast["points"] if point["requests"]] == [6]
+    assert {(part["provider"], part["shadow"]): sums(part) for part in fast["parts"]} == {
+        ("west", False): (3, 1, 1.0), ("sandbox", False): (1, 0, 1.0), ("west", True): (1, 0, 0.000013),
+        (None, False): (1, 1, 0),
+    }  # fmt: skip
+    assert (fast["parts"][0]["model_alias"], fast["parts"][0]["model_id"]) == ("fast", "echo")
+    aliases = await series(by="model_alias", period="week")
+    assert [(part["model_alias"], part["provider"], sums(part)[0]) for part in aliases["parts"]] == [
+        ("fast", None, 7), ("cheap", None, 1),
+    ]  # fmt: skip
+    assert [point["requests"] for point in aliases["parts"][0]["points"]] == [0, 0, 0, 1, 0, 0, 6]
+    assert (await series(model_alias="none", by="deployment"))["parts"] == []
+
+
+async def test_the_parts_of_a_series_are_those_with_the_most_requests(tenant: Tenant, journal: Journal) -> None:
+    at = datetime.now(UTC).timestamp()
+    names = [f"a{number:02}" for number in range(52)]
+    await journal.append(
+        *(outcome(tenant.id, timestamp=at, latency_ms=0, model_alias=name) for name in [*names, *names[2:]])
+    )
+    await journal.drain()
+    parts = (await tenant.admin.client.get(SERIES, params={"by": "model_alias"})).json()["parts"]
+    assert [part["model_alias"] for part in parts] == names[2:]

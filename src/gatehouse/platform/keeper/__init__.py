@@ -6,6 +6,7 @@
     dlp           DLP findings in a batch
     minutes       totals by the minute in which the requests ended, for alerts
     days          totals by day and route, for analytics
+    aliases       totals by hour, model alias and deployment, for the series of usage
     models        totals by day and model, for the model registry
     spent         totals by budget
     samples       rows of sampled requests

@@ -34,6 +34,7 @@ _PRUNE: Final = tuple(
         ("usage_minutes", "minute < now() - interval '8 days'"),
         # The longest series of usage is 30 days.
         ("usage_hours", "hour < now() - interval '32 days'"),
+        ("alias_hours", "hour < now() - interval '32 days'"),
         # Budgets and invoices are compared with the same month of the previous year.
         ("spend_days", "day < now() - interval '400 days' AND records <= 0"),
         # Samples of a deleted organization are deleted at once. Under a legal hold, no samples are deleted.

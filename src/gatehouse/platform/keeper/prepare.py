@@ -26,6 +26,7 @@ from gatehouse.engine.records.outcome import (
 from gatehouse.foundation.journal import Batch
 from gatehouse.platform.changes.chain.links import AuditEvent, personal_digest
 from gatehouse.platform.keeper.dlp import DlpRows
+from gatehouse.platform.keeper.rollups.aliases import AliasRows
 from gatehouse.platform.keeper.rollups.days import DayRows
 from gatehouse.platform.keeper.rollups.minutes import MinuteRows
 from gatehouse.platform.keeper.rollups.models import ModelRows
@@ -63,6 +64,7 @@ class Prepared(msgspec.Struct):
     spent: SpentRows = msgspec.field(default_factory=SpentRows)
     minutes: MinuteRows = msgspec.field(default_factory=MinuteRows)
     days: DayRows = msgspec.field(default_factory=DayRows)
+    aliases: AliasRows = msgspec.field(default_factory=AliasRows)
     samples: list[StoredSample] = []
     models: ModelRows = msgspec.field(default_factory=ModelRows)
     #: streams that began and have not ended: pairs of writer and entry, by the id of the stream
@@ -181,6 +183,7 @@ def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None, ou
     triggers = prepared.dlp.add(outcome, moment)
     prepared.minutes.add(outcome, latency, triggers)
     prepared.days.add(outcome, day)
+    prepared.aliases.add(outcome, latency, triggers)
     prepared.models.add(outcome, moment)
     prepared.rows += 1
     prepared.first_ended = min(prepared.first_ended, outcome.timestamp + outcome.latency_ms / 1000)

@@ -121,6 +121,20 @@ _ADD_DAYS: Final = (
     " cache_hits = target.cache_hits + excluded.cache_hits, input_tokens = target.input_tokens + excluded.input_tokens,"
     " output_tokens = target.output_tokens + excluded.output_tokens"
 )
+_ADD_ALIASES: Final = (
+    "INSERT INTO alias_hours AS target (tenant_id, hour, model_alias, provider, model_id, shadow, routing_policy_id,"
+    " group_id, requests, errors, blocked, dlp_triggers, cost_usd)"
+    " SELECT tenant_id, to_timestamp(hour), model_alias, provider, model_id, shadow, routing_policy_id, group_id,"
+    " requests, errors, blocked, dlp_triggers, cost_usd FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::text[],"
+    " %s::text[], %s::boolean[], %s::text[], %s::uuid[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[],"
+    " %s::numeric[]) AS more (tenant_id, hour, model_alias, provider, model_id, shadow, routing_policy_id, group_id,"
+    " requests, errors, blocked, dlp_triggers, cost_usd)"
+    " ORDER BY tenant_id, hour, model_alias, provider, model_id, shadow, routing_policy_id, group_id"
+    " ON CONFLICT (tenant_id, hour, model_alias, provider, model_id, shadow, routing_policy_id, group_id)"
+    " DO UPDATE SET requests = target.requests + excluded.requests, errors = target.errors + excluded.errors,"
+    " blocked = target.blocked + excluded.blocked, dlp_triggers = target.dlp_triggers + excluded.dlp_triggers,"
+    " cost_usd = target.cost_usd + excluded.cost_usd"
+)
 # A finished writer spends no more, so its grants are reduced to the recorded spending.
 _CLOSE_LEASES: Final = (
     "UPDATE budget_leases SET granted_nano_usd = ceil(recorded_usd * 1000000000), granted_requests = recorded_requests,"
@@ -280,6 +294,8 @@ class Store:
             self._connection.execute(_ADD_DAYS, _columns(prepared.days.rows()))
             self._connection.execute(_ADD_MINUTES, _columns(prepared.minutes.minutes()))
             self._connection.execute(_ADD_HOURS, _columns(prepared.minutes.hours()))
+        if rows := prepared.aliases.rows():
+            self._connection.execute(_ADD_ALIASES, _columns(rows))
 
     def _spend(self, prepared: Prepared) -> None:
         if rows := prepared.spent.rows():

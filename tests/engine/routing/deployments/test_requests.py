@@ -201,7 +201,7 @@ async def test_each_worker_admits_its_part_of_the_limits(harness: EngineHarness)
     )
     assert await shares(harness, 5) == {"one": 2, "two": 3}
     harness.clock.move(61)
-    harness.ports.shared_counters = True
+    harness.ports.shared_counters = lambda: True
     assert await shares(harness, 10) == {"one": 8, "two": 2}
 
 

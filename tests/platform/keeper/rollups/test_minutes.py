@@ -200,6 +200,6 @@ async def test_invalid_amounts_are_left_out_of_sums(
 
 
 async def test_the_application_cannot_change_figures(platform: RunningPlatform) -> None:
-    for table in ("usage_minutes", "usage_hours", "routing_days"):
+    for table in ("usage_minutes", "usage_hours", "routing_days", "alias_hours"):
         rights = platform.sql("SELECT has_table_privilege('gatehouse_app', %s, 'INSERT, UPDATE, DELETE')", [table])
         assert rights == [(False,)]

@@ -121,8 +121,8 @@ class Place:
 class DeploymentLoads:
     """The loads of one worker's deployments.
 
-    Each worker admits an equal part of a limit (`Ports.workers`), and at least one request. If the host's counters are
-    shared, requests per minute are counted for all workers together instead."""
+    Each worker admits an equal part of a limit (`Ports.workers`), and at least one request. While the host's counters
+    are shared, requests per minute are counted for all workers together instead."""
 
     def __init__(self, ports: Ports, random: Callable[[], float]) -> None:
         """Create the loads. `random` returns numbers from 0 to 1."""
@@ -170,7 +170,7 @@ class DeploymentLoads:
         if deployment.requests_per_minute is None:
             return None
         limit = deployment.requests_per_minute
-        if not self._ports.shared_counters:
+        if not self._ports.shared_counters():
             limit = self._part(limit)
         taken = await self._ports.counters.take(f"deployment:{deployment.key}", limit)
         if taken.allowed:

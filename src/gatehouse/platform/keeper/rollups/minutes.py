@@ -57,7 +57,7 @@ class MinuteRows(msgspec.Struct):
     def add(self, outcome: Outcome[str], latency: float | None, triggers: int) -> None:
         """Add a request. `latency` is in milliseconds, or None if unknown. `triggers` is 1 if a DLP rule acted,
         else 0."""
-        end = int(outcome.timestamp + (latency or 0.0) / 1000)
+        end = ended_at(outcome, latency)
         minute = MinuteKey(outcome.tenant_id, end - end % 60)
         totals = self.by_minute.get(minute)
         if totals is None:
@@ -69,7 +69,7 @@ class MinuteRows(msgspec.Struct):
         if outcome.outcome != "success":
             if blocked(outcome):
                 totals.blocked += 1
-            elif outcome.status >= 500 or outcome.outcome in {"error", "interrupted"}:
+            elif failed(outcome):
                 totals.errors += 1
         if latency is not None and outcome.outcome != "refused":
             totals.latency[bucket(latency)] += 1
@@ -92,6 +92,16 @@ def _rows(totals: Mapping[MinuteKey, MinuteTotals]) -> list[TotalsRow]:
         (*key, row.requests, row.errors, row.blocked, row.dlp_triggers, row.cost_usd, _array(row.latency))
         for key, row in sorted(totals.items())
     ]
+
+
+def ended_at(outcome: Outcome[str], latency: float | None) -> int:
+    """Return the Unix time at which the request ended. `latency` is in milliseconds, or None if unknown."""
+    return int(outcome.timestamp + (latency or 0.0) / 1000)
+
+
+def failed(outcome: Outcome[str]) -> bool:
+    """Return whether the provider or the gateway failed, for a request that was not blocked."""
+    return outcome.outcome != "success" and (outcome.status >= 500 or outcome.outcome in {"error", "interrupted"})
 
 
 def blocked(outcome: Outcome[str]) -> bool:

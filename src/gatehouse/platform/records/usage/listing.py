@@ -15,11 +15,12 @@ from gatehouse.foundation.http.lists import OffsetWindow
 from gatehouse.platform.changes.chain.table import AuditEventRow
 from gatehouse.platform.records.by_day import CountedRecords, RecordFilters
 from gatehouse.platform.records.hot import visible_since
-from gatehouse.platform.records.minutes import table
+from gatehouse.platform.records.minutes import aliases, table
+from gatehouse.platform.records.minutes.aliases import AliasPart
 from gatehouse.platform.records.minutes.table import Totals
 from gatehouse.platform.records.spend.table import record_counts
 from gatehouse.platform.records.usage.errors import TooManyRecordsToSort
-from gatehouse.platform.records.usage.schemas import SeriesPeriod, SeriesStep, Sort, UsagePoint, UsageSeries
+from gatehouse.platform.records.usage.schemas import SeriesPeriod, SeriesStep, Sort, UsagePart, UsagePoint, UsageSeries
 from gatehouse.platform.records.usage.table import (
     UsageRecordRow,
     usage_count_deltas,
@@ -172,14 +173,34 @@ def _made_at(record_id: UUID) -> datetime | None:
         return None
 
 
-async def usage_series(session: AsyncSession, period: SeriesPeriod) -> UsageSeries:
-    """Return the series of today, or of the last 7 or 30 days including today (UTC)."""
+async def usage_series(
+    session: AsyncSession, period: SeriesPeriod, *, alias: str | None, by: AliasPart | None
+) -> UsageSeries:
+    """Return the series of today, or of the last 7 or 30 days including today (UTC). `alias` restricts it to the
+    requests of one model alias. `by` adds the series of each alias or deployment."""
     step: SeriesStep = "hour" if period == "day" else "day"
     length = timedelta(hours=1) if step == "hour" else timedelta(days=1)
     now = utc_now()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     since = midnight - timedelta(days=_DAYS[period] - 1)
-    totals = await table.series(session, since, step)
     starts = [since + length * place for place in range((now - since) // length + 1)]
-    points = [UsagePoint(start=start, **totals.get(start, _NOTHING)._asdict()) for start in starts]
-    return UsageSeries(period=period, step=step, points=points)
+
+    def points(totals: Mapping[datetime, Totals]) -> list[UsagePoint]:
+        return [UsagePoint(start=start, **totals.get(start, _NOTHING)._asdict()) for start in starts]
+
+    all_totals = await (
+        table.series(session, since, step) if alias is None else aliases.series(session, since, step, alias)
+    )
+    parts: list[UsagePart] = []
+    if by is not None:
+        for part, totals in (await aliases.series_of_parts(session, since, step, alias, by)).items():
+            parts.append(
+                UsagePart(
+                    **part._asdict(),
+                    requests=sum(total.requests for total in totals.values()),
+                    errors=sum(total.errors for total in totals.values()),
+                    cost_usd=sum((total.cost_usd for total in totals.values()), Decimal(0)),
+                    points=points(totals),
+                )
+            )
+    return UsageSeries(period=period, step=step, points=points(all_totals), parts=parts)

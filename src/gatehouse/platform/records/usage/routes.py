@@ -12,6 +12,7 @@ from gatehouse.foundation.http.lists import OffsetWindow, offset_window, sort_pa
 from gatehouse.foundation.identity import Caller, CallerKind, Role
 from gatehouse.platform.records.by_day import RecordFilters
 from gatehouse.platform.records.filters import ExactFilter, From, To
+from gatehouse.platform.records.minutes.aliases import AliasPart
 from gatehouse.platform.records.usage import listing
 from gatehouse.platform.records.usage.errors import UsageRecordNotFound
 from gatehouse.platform.records.usage.schemas import (
@@ -102,10 +103,20 @@ async def read_usage_record(caller: ApiReader, session: Session, record_id: Path
 
 
 @router.get("/api/admin/usage/series", response_model=UsageSeries)
-async def read_usage_series(caller: AdminReader, session: Session, *, period: SeriesPeriod = "day") -> UsageSeries:
+async def read_usage_series(
+    caller: AdminReader,
+    session: Session,
+    *,
+    period: SeriesPeriod = "day",
+    model_alias: Annotated[ExactFilter, Query(description="Only requests of this model alias.")] = None,
+    by: Annotated[
+        AliasPart | None,
+        Query(description="Adds the series of each model alias, or of each deployment of the aliases, as `parts`."),
+    ] = None,
+) -> UsageSeries:
     """Returns the organization's requests and cost: of today by the hour, or of the last 7 or 30 days, including today,
     by the day (UTC). A request counts when it ends."""
-    return await listing.usage_series(session, period)
+    return await listing.usage_series(session, period, alias=model_alias, by=by)
 
 
 def _shown(row: UsageRecordRow) -> dict[str, Any]:

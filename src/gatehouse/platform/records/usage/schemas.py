@@ -128,7 +128,34 @@ class UsagePoint(ResponseBody):
     cost_usd: Annotated[Cost, Field(description="Cost, without requests whose price is unknown.", examples=[1.25])]
 
 
+class UsagePart(ResponseBody):
+    """The usage of a model alias, or of one of its deployments."""
+
+    model_alias: Annotated[str, Field(examples=["fast"])]
+    provider: Annotated[
+        str | None,
+        Field(
+            description="The deployment that answered. Null with `by=model_alias`, and for the requests that no"
+            " deployment answered.",
+            examples=["openai"],
+        ),
+    ]
+    model_id: Annotated[str | None, Field(description="As `provider`.", examples=["gpt-4o-mini"])]
+    shadow: Annotated[bool, Field(description="Whether these are copies for a shadow. False with `by=model_alias`.")]
+    requests: Annotated[int, Field(description="Requests of all points.")]
+    errors: Annotated[int, Field(description="Errors of all points.")]
+    cost_usd: Annotated[Cost, Field(description="Cost of all points.", examples=[1.25])]
+    points: Annotated[list[UsagePoint], Field(description="As in the series, with this usage alone.")]
+
+
 class UsageSeries(ResponseBody):
     period: SeriesPeriod
     step: Annotated[SeriesStep, Field(description="Length of a point: `hour` for `day`, otherwise `day`.")]
     points: Annotated[list[UsagePoint], Field(description="All hours or days until now, oldest first. At most 30.")]
+    parts: Annotated[
+        list[UsagePart],
+        Field(
+            description="With `by`: the 50 aliases or deployments with the most requests, in this order. Without `by`,"
+            " the list is empty."
+        ),
+    ]

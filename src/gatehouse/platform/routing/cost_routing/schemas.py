@@ -225,8 +225,24 @@ class ByModel(ResponseBody):
     pct: Annotated[float, Field(description="Percentage of the requests that went to a model.")]
 
 
+class ByDeployment(ResponseBody):
+    model_alias: Annotated[str, Field(examples=["fast"])]
+    provider: str
+    model_id: str
+    shadow: Annotated[bool, Field(description="Whether these are copies for a shadow.")]
+    requests: int
+    cost_usd: Annotated[ShownUsd, Field(description="Cost, without requests whose price is unknown.")]
+    pct: Annotated[
+        float, Field(description="Percentage of the requests of the alias that deployments answered. 0 for a shadow.")
+    ]
+
+
 class Decisions(ResponseBody):
     by_model: list[ByModel]
+    by_deployment: Annotated[
+        list[ByDeployment],
+        Field(description="Deployments of model aliases, those with the most requests first. At most 200."),
+    ]
     cost_cap_blocks: int
     fallback_activations: Annotated[int, Field(description="Requests whose first choice did not answer.")]
 

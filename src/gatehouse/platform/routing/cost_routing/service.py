@@ -1,6 +1,7 @@
 """The rules of routing policies."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
@@ -11,6 +12,8 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
+from gatehouse.platform.records.minutes import aliases
+from gatehouse.platform.records.minutes.aliases import DeploymentCount
 from gatehouse.platform.routing.cost_routing import table
 from gatehouse.platform.routing.cost_routing.errors import (
     InvalidRoutingPolicyField,
@@ -19,6 +22,7 @@ from gatehouse.platform.routing.cost_routing.errors import (
 )
 from gatehouse.platform.routing.cost_routing.schemas import (
     Analytics,
+    ByDeployment,
     ByModel,
     Decisions,
     Filters,
@@ -81,6 +85,9 @@ async def delete(change: Change, row: RoutingPolicyRow) -> None:
 async def analytics(session: AsyncSession, span: Span, *, policy_id: UUID | None, group_id: UUID | None) -> Analytics:
     """Return the analytics of `span`. `policy_id` and `group_id` limit them to one policy or group."""
     usage = await table.usage_by_model(session, _DAYS[span], policy_id=policy_id, group_id=group_id)
+    midnight = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
+    since = midnight - timedelta(days=_DAYS[span] - 1)
+    deployments = await aliases.counts(session, since, policy_id=policy_id, group_id=group_id)
     answered = [model for model in usage if model.model_id is not None]
     requests = sum(model.requests for model in usage)
     cost = sum((model.cost_usd for model in usage), Decimal(0))
@@ -89,6 +96,7 @@ async def analytics(session: AsyncSession, span: Span, *, policy_id: UUID | None
         total_requests=requests,
         routing_decisions=Decisions(
             by_model=_by_model(answered),
+            by_deployment=_by_deployment(deployments),
             cost_cap_blocks=sum(model.cost_cap_blocks for model in usage),
             fallback_activations=sum(model.fallbacks for model in usage),
         ),
@@ -108,6 +116,21 @@ def _by_model(answered: list[ModelUsage]) -> list[ByModel]:
             pct=round(100 * model.requests / total, 2),
         )
         for model in answered
+    ]
+
+
+def _by_deployment(counts: list[DeploymentCount]) -> list[ByDeployment]:
+    return [
+        ByDeployment(
+            model_alias=count.model_alias,
+            provider=count.provider,
+            model_id=count.model_id,
+            shadow=count.shadow,
+            requests=count.requests,
+            cost_usd=count.cost_usd,
+            pct=0.0 if count.shadow or not count.of_alias else round(100 * count.requests / count.of_alias, 2),
+        )
+        for count in counts
     ]
 
 
