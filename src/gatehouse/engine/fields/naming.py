@@ -19,6 +19,8 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:$-]{0,63}\Z")
 _VERSION: Final = re.compile(r"(?:_preview)?(?:[_-]\d{4}[_-]?\d{2}[_-]?\d{2})?\Z")
 #: Dialects whose input has items, which may declare tools.
 _WITH_ITEMS: Final = frozenset({"openai_responses", "openai_token_count", "openai_compaction"})
+#: Type of an item that repeats which tools an MCP server has. It offers none: the request's tool `mcp` does.
+_LIST_OF_TOOLS: Final = "mcp_list_tools"
 #: Keys of a function tool without a type.
 _UNTYPED_TOOL_KEYS: Final = frozenset({"function", "cache_control"})
 
@@ -105,7 +107,7 @@ def _tools(dialect: str, body: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
     items = body.get("input")
     if dialect in _WITH_ITEMS and type(items) is list:
         for index, item in enumerate(items):
-            if type(item) is dict and "tools" in item:
+            if type(item) is dict and "tools" in item and item.get("type") != _LIST_OF_TOOLS:
                 yield from _listed(item["tools"], f"input[{index}].tools")
 
 

@@ -4,7 +4,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from gatehouse.engine.conversation.form import EmbeddingsRequest, Image, Part, Request, ToolCall, ToolResult
+from gatehouse.engine.conversation.form import (
+    Document,
+    EmbeddingsRequest,
+    Image,
+    Part,
+    Reasoning,
+    Request,
+    ToolCall,
+    ToolResult,
+)
 
 HEADER: Final = "X-Gateway-Dropped"
 #: bounds of the header
@@ -40,6 +49,8 @@ def features(request: Request) -> Iterator[str]:
     for name in ("user", "prompt_cache_key", "response_format", "effort"):
         if getattr(request, name) is not None:
             yield name
+    if request.returns_reasoning:
+        yield "returned_reasoning"
     if request.tools:
         if request.tool_choice is not None:
             yield "tool_choice"
@@ -69,8 +80,8 @@ def lost_fields(
             continue
         if feature == "effort" and request.effort is not None:
             yield from request.effort.fields
-        else:
-            yield feature_fields.get(feature, feature)
+        elif name := feature_fields.get(feature, feature):
+            yield name
 
 
 def header(names: Iterable[str]) -> str:
@@ -93,6 +104,11 @@ def _of_part(part: Part) -> Iterator[str]:
     if isinstance(part, Image):
         if part.detail is not None:
             yield "detail"
+    elif isinstance(part, Document):
+        if part.name is not None:
+            yield "document_name"
+    elif isinstance(part, Reasoning):
+        yield "reasoning"
     elif isinstance(part, ToolCall):
         if part.signature is not None:
             yield "signature"

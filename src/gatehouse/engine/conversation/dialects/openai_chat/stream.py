@@ -11,8 +11,8 @@ from gatehouse.engine.conversation.dialects.openai_chat.content import signature
 from gatehouse.engine.conversation.dialects.openai_chat.reply import (
     FAILED_FINISH_REASON,
     FINISH,
-    Content,
     Function,
+    Reasoned,
     text_of,
 )
 from gatehouse.engine.conversation.dialects.openai_chat.tap import fault_in
@@ -20,6 +20,8 @@ from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape,
 from gatehouse.engine.conversation.form import (
     Delta,
     GenerationFinished,
+    ReasoningDelta,
+    ReasoningSigned,
     StreamEnded,
     StreamFailed,
     StreamStarted,
@@ -37,8 +39,7 @@ class _ToolCallDelta(msgspec.Struct):
     function: Function | None = None
 
 
-class _Delta(msgspec.Struct):
-    content: Content = None
+class _Delta(Reasoned):
     refusal: str | None = None
     tool_calls: list[_ToolCallDelta] | None = None
 
@@ -99,6 +100,8 @@ class Reader:
 
     def _choice(self, choice: _Choice, deltas: list[Delta]) -> None:
         if choice.delta is not None:
+            if thoughts := choice.delta.thoughts:
+                deltas.append(ReasoningDelta(thoughts))
             for text, refusal in ((text_of(choice.delta.content), False), (choice.delta.refusal, True)):
                 if text:
                     deltas.append(TextDelta(text, refusal=refusal))
@@ -146,6 +149,10 @@ class Writer:
                 return self._choice({"role": "assistant", "content": ""})
             case TextDelta():
                 return self._choice({"refusal" if delta.refusal else "content": delta.text})
+            case ReasoningDelta():
+                return self._choice({"reasoning_content": delta.text})
+            case ReasoningSigned():
+                return b""
             case ToolStarted():
                 function = {"name": delta.name, "arguments": ""}
                 call = {"index": delta.index, "id": delta.id, "type": "function", "function": function}
