@@ -200,6 +200,18 @@ async def test_a_body_with_hundreds_of_fields_is_refused() -> None:
     assert (answer.status, body["error"]["param"]) == (400, "body")
 
 
+async def test_the_list_of_a_servers_tools_in_the_input_needs_no_permission_of_its_own() -> None:
+    listed = {"type": "mcp_list_tools", "server_label": "x", "tools": [{"name": "t", "input_schema": {}}]}
+    items = [{"role": "user", "content": "hi"}, listed]
+    for kind, api in (("openai_compatible", False), ("openai", True)):
+        harness = engine(kind=kind, responses_api=api)
+        body = {"model": "one/a", "input": items}
+        answer = await harness.engine.answer(harness.request(body, dialect="openai_responses"))
+        assert len(harness.outbound.sent) == 1, answer.body
+        sent = json.loads(harness.outbound.sent[0].body or b"")
+        assert ("mcp_list_tools" in str(sent)) is api
+
+
 @pytest.mark.parametrize(
     ("condition", "body", "status"),
     [

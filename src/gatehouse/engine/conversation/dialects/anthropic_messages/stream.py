@@ -155,12 +155,9 @@ class Writer:
                 self._usage = delta.usage
                 return self._start(delta)
             case TextDelta():
-                opening = b"" if self._kind == "text" else self._open("text", {"type": "text", "text": ""})
-                return opening + self._delta(self._blocks - 1, {"type": "text_delta", "text": delta.text})
-            case ReasoningDelta():
-                return self._thinking(delta.text) if self._shown.texts else b""
-            case ReasoningSigned():
-                return self._signed(delta) if self._shown.blocks else b""
+                return self._text(delta.text)
+            case ReasoningDelta() | ReasoningSigned():
+                return self._reasoning(delta)
             case ToolStarted():
                 block = {"type": "tool_use", "id": delta.id, "name": delta.name, "input": {}}
                 opening = self._open("tool", block)
@@ -193,6 +190,15 @@ class Writer:
             "usage": usage_fields(started.usage),
         }
         return _framed("message_start", message=message)
+
+    def _text(self, text: str) -> bytes:
+        opening = b"" if self._kind == "text" else self._open("text", {"type": "text", "text": ""})
+        return opening + self._delta(self._blocks - 1, {"type": "text_delta", "text": text})
+
+    def _reasoning(self, delta: ReasoningDelta | ReasoningSigned) -> bytes:
+        if isinstance(delta, ReasoningDelta):
+            return self._thinking(delta.text) if self._shown.texts else b""
+        return self._signed(delta) if self._shown.blocks else b""
 
     def _thinking(self, text: str) -> bytes:
         opening = b""

@@ -12,7 +12,6 @@ from gatehouse.engine.conversation.form import (
     Content,
     Document,
     FormMessage,
-    Image,
     Part,
     Reasoning,
     Role,

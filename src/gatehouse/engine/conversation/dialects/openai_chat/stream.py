@@ -148,11 +148,9 @@ class Writer:
                 self._created = delta.created or self._created
                 return self._choice({"role": "assistant", "content": ""})
             case TextDelta():
-                return self._choice({"refusal" if delta.refusal else "content": delta.text})
+                return self._choice(_text_fields(delta))
             case ReasoningDelta():
                 return self._choice({"reasoning_content": delta.text})
-            case ReasoningSigned():
-                return b""
             case ToolStarted():
                 function = {"name": delta.name, "arguments": ""}
                 call = {"index": delta.index, "id": delta.id, "type": "function", "function": function}
@@ -167,7 +165,7 @@ class Writer:
                 return b""
             case StreamEnded():
                 return self._usage_chunk() + frame(b"[DONE]")
-            case StreamFailed():
+            case ReasoningSigned() | StreamFailed():
                 return b""
 
     def _usage_chunk(self) -> bytes:
@@ -188,3 +186,7 @@ class Writer:
             **more,
         }
         return frame(msgspec.json.encode(chunk))
+
+
+def _text_fields(delta: TextDelta) -> dict[str, Any]:
+    return {"refusal" if delta.refusal else "content": delta.text}

@@ -136,8 +136,8 @@ def _read_part(part: Any, path: str, lost: dict[str, None]) -> Content:
         return document_in(part, path, "input", lost)
     raise InvalidField(
         path,
-        f"`{path}` must be of type `input_text`, `input_image`, `input_file`, `output_text` or `refusal`, with its text,"
-        " data or URL.",
+        f"`{path}` must be of type `input_text`, `input_image`, `input_file`, `output_text` or `refusal`, with its"
+        " text, data or URL.",
     )
 
 

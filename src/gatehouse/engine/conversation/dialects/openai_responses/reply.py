@@ -31,7 +31,8 @@ def write(completion: Completion, body: Mapping[str, Any]) -> bytes:
     """Return the body for the client. `body` is the client's request."""
     rendered = response(
         body, response_id(completion.id), completion.model, completion.created or int(time.time()),
-        output=_items(completion, read_tools(body).by_function, shown_reasoning(body)), finish=completion.finish, usage=completion.usage,
+        output=_items(completion, read_tools(body).by_function, shown_reasoning(body)),
+        finish=completion.finish, usage=completion.usage,
     )  # fmt: skip
     return msgspec.json.encode(rendered)
 

@@ -20,8 +20,8 @@ from gatehouse.engine.conversation.form import FormMessage, Request, ResponseFor
 #: fields that are converted, or do not concern the provider
 _CONVERTED_FIELDS: Final = frozenset(
     {
-        "include", "input", "instructions", "max_output_tokens", "model", "parallel_tool_calls", "prompt_cache_key", "reasoning",
-        "stream", "stream_options", "temperature", "text", "tool_choice", "tools", "top_p", "user",
+        "include", "input", "instructions", "max_output_tokens", "model", "parallel_tool_calls", "prompt_cache_key",
+        "reasoning", "stream", "stream_options", "temperature", "text", "tool_choice", "tools", "top_p", "user",
     }
 )  # fmt: skip
 #: fields of this dialect; other fields are extensions of a provider

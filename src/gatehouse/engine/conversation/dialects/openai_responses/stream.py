@@ -10,7 +10,6 @@ import msgspec
 from gatehouse.engine.conversation.conversion.custom_tools import InputReader
 from gatehouse.engine.conversation.dialects.openai_responses.reasoning import (
     ShownReasoning,
-    is_shown,
     reasoning_item,
     shown_reasoning,
     summary_part,
@@ -168,14 +167,8 @@ class Writer:
                 return b"".join(self._start(delta))
             case TextDelta():
                 return b"".join(self._text(delta))
-            case ReasoningDelta():
-                if self._shown.texts:
-                    return b"".join(self._reasoning(delta.text))
-                if self._shown.signatures:
-                    self._unsigned.append(delta.text)
-            case ReasoningSigned():
-                if any(self._shown):
-                    return b"".join(self._signed(delta))
+            case ReasoningDelta() | ReasoningSigned():
+                return b"".join(self._reasoned(delta))
             case ToolStarted():
                 return b"".join(self._call(delta))
             case ToolArguments():
@@ -219,6 +212,15 @@ class Writer:
         yield from self._close_last()
         self._calls[started.index] = len(self._items)
         yield self._added(_Call(self._next_id(), started, self._tools.get(started.name)))
+
+    def _reasoned(self, delta: ReasoningDelta | ReasoningSigned) -> Iterator[bytes]:
+        if isinstance(delta, ReasoningSigned):
+            if any(self._shown):
+                yield from self._signed(delta)
+        elif self._shown.texts:
+            yield from self._reasoning(delta.text)
+        elif self._shown.signatures:
+            self._unsigned.append(delta.text)
 
     def _reasoning(self, text: str) -> Iterator[bytes]:
         last = self._items[-1] if self._items else None
