@@ -4,6 +4,7 @@ import base64
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from tests.engine.dlp.scenarios.test_requests import rule
 from tests.support.engine import EngineHarness
@@ -70,7 +71,9 @@ PROVIDERS = {"openai_compatible": (OPENAI, openai_events), "anthropic": (ANTHROP
 
 def engine(kind: str, *rules: Any, model: str = "m") -> EngineHarness:
     harness = EngineHarness()
-    harness.serve("one", model, kind=kind)
+    harness.serve("one", model, kind=kind, cloud_region="us-east-1")
+    # Bedrock's calls have no default credential.
+    harness.providers = [msgspec.structs.replace(harness.providers[0], sealed_credentials="key")]
     harness.governance = GovernanceRecords(dlp_rules=rules)
     return harness
 
