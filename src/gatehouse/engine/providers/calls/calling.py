@@ -187,9 +187,9 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> _Sent:
     if passing is not None and passing is spoken:
         tap: Tap
         if call.native is None:
-            call.lost = {}
             body, tap = passing.forward(call, model)
-            dropped = lost.header(call.lost)
+            if call.lost:
+                dropped = lost.header(call.lost)
         else:
             native = NATIVE[call.dialect]
             try:
