@@ -250,6 +250,7 @@ async def test_the_list_of_a_servers_tools_in_the_input_needs_no_permission_of_i
     items = [{"role": "user", "content": "hi"}, listed]
     for kind, api in (("openai_compatible", False), ("openai", True)):
         harness = engine(kind=kind, responses_api=api)
+        harness.outbound.script = [(500, [b"{}"])]
         body = {"model": "one/a", "input": items}
         answer = await harness.engine.answer(harness.request(body, dialect="openai_responses"))
         assert len(harness.outbound.sent) == 1, answer.body
