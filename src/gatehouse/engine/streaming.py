@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Coroutine, Mapping
 from typing import Any, Final
 
 import structlog
@@ -28,6 +28,10 @@ KEEP_ALIVE_SECONDS: Final = 5.0
 _KEEP_ALIVE: Final = b": waiting for approval\n\n"
 
 
+#: beginning of the names of headers that a held stream sends as comments
+_LATE_HEADER_PREFIX: Final = "X-Gateway-"
+
+
 class DlpStopped(Exception):
     """Ends a stream with a refusal of DLP."""
 
@@ -41,6 +45,12 @@ async def kept_alive(work: asyncio.Future[Any]) -> AsyncGenerator[bytes, None]:
     yield _KEEP_ALIVE
     while not (await asyncio.wait({work}, timeout=KEEP_ALIVE_SECONDS))[0]:
         yield _KEEP_ALIVE
+
+
+def late_headers(headers: Mapping[str, str]) -> bytes:
+    """Return headers as comments, for a stream whose headers have been sent. Values have no line breaks."""
+    lines = [f": {name}: {value}\n" for name, value in headers.items() if name.startswith(_LATE_HEADER_PREFIX)]
+    return ("".join(lines) + "\n").encode() if lines else b""
 
 
 class AnswerBroken(Exception):
@@ -268,6 +278,8 @@ class HeldStream(Blocks):
             yield self._dialect.render_stream_error(answer.refusal)
         elif answer.stream is not None:
             try:
+                if late := late_headers(answer.headers):
+                    yield late
                 async for block in answer.stream:
                     yield block
             finally:

@@ -11,6 +11,7 @@ from gatehouse.engine.conversation.form import (
     FormMessage,
     GenerationFinished,
     Image,
+    Reasoning,
     Request,
     ResponseFormat,
     Sampling,
@@ -163,11 +164,13 @@ def test_a_field_that_cannot_be_converted_is_refused_by_name(name, changes, para
     assert refused.value.extra["param"] == param
 
 
-def test_thinking_of_an_earlier_turn_is_left_out():
-    dialect = DIALECTS["anthropic_messages"]
+def test_thinking_of_an_earlier_turn_reaches_only_the_providers_that_signed_it():
+    dialect, other = DIALECTS["anthropic_messages"], DIALECTS["openai_chat"]
     content = [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "yes"}]
     body = {"model": "m", "max_tokens": 5, "messages": [{"role": "assistant", "content": content}]}
-    assert dialect.to_internal(dialect.decode(msgspec.json.encode(body))).messages[0].parts == (Text("yes"),)
+    read = dialect.to_internal(dialect.decode(msgspec.json.encode(body)))
+    assert read.messages[0].parts == (Reasoning(text="hm", signature="s"), Text("yes"))
+    assert other.from_internal(read)["messages"] == [{"role": "assistant", "content": "yes"}]
 
 
 COMPLETIONS = {

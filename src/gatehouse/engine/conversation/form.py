@@ -30,6 +30,25 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     detail: str | None = None
 
 
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """A file such as a PDF: either `url`, or `data` in base64 with its `media_type`."""
+
+    url: str | None = None
+    data: str | None = None
+    media_type: str | None = None
+    name: str | None = None
+
+
+class Reasoning(msgspec.Struct, frozen=True, kw_only=True):
+    """Reasoning of the model. `signature` is the provider's signature, which it needs again with the results of tools.
+    With `is_sealed`, the provider shows no text, and `signature` is the encrypted reasoning. Reasoning in a request
+    always has a signature."""
+
+    text: str = ""
+    signature: str | None = None
+    is_sealed: bool = False
+
+
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     """A tool call. `arguments` is JSON text as the model wrote it. `signature` is the provider's signature of the
     reasoning behind the call, which it needs again with the result."""
@@ -42,11 +61,13 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     call_id: str
-    content: "tuple[Text | Image, ...]"
+    content: "tuple[Content, ...]"
     is_error: bool = False
 
 
-Part: TypeAlias = Text | Image | ToolCall | ToolResult
+#: what a user or a tool sends
+Content: TypeAlias = Text | Image | Document
+Part: TypeAlias = Content | Reasoning | ToolCall | ToolResult
 
 
 class FormMessage(msgspec.Struct, frozen=True):
@@ -110,6 +131,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     sampling: Sampling = Sampling()
     user: str | None = None
     effort: Effort | None = None
+    #: whether the client shows the text of the reasoning
+    shows_reasoning: bool = False
+    #: whether the client sends signed reasoning back
+    returns_reasoning: bool = False
     #: the catalog's capability `reasoning` of the model; None: unknown
     reasons: bool | None = None
     #: the catalog's limit for the model's answers
@@ -138,12 +163,15 @@ class Embeddings(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
 
 
+AnswerPart: TypeAlias = Text | Reasoning | ToolCall
+
+
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
     """A complete answer. `created` is Unix time."""
 
     id: str
     model: str
-    parts: tuple[Text | ToolCall, ...]
+    parts: "tuple[AnswerPart, ...]"
     finish: Finish
     usage: Usage | None = None
     created: int = 0
@@ -160,6 +188,17 @@ class StreamStarted(msgspec.Struct, frozen=True, kw_only=True):
 class TextDelta(msgspec.Struct, frozen=True):
     text: str
     refusal: bool = False
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True):
+    text: str
+
+
+class ReasoningSigned(msgspec.Struct, frozen=True):
+    """The end of one piece of reasoning. The fields are those of `Reasoning`."""
+
+    signature: str
+    is_sealed: bool = False
 
 
 class ToolStarted(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,6 +239,8 @@ class StreamFailed(msgspec.Struct, frozen=True):
 Delta: TypeAlias = (
     StreamStarted
     | TextDelta
+    | ReasoningDelta
+    | ReasoningSigned
     | ToolStarted
     | ToolArguments
     | GenerationFinished

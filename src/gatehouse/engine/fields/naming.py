@@ -19,6 +19,10 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:$-]{0,63}\Z")
 _VERSION: Final = re.compile(r"(?:_preview)?(?:[_-]\d{4}[_-]?\d{2}[_-]?\d{2})?\Z")
 #: Dialects whose input has items, which may declare tools.
 _WITH_ITEMS: Final = frozenset({"openai_responses", "openai_token_count", "openai_compaction"})
+#: Type of an item that repeats which tools an MCP server has. It offers none: the request's tool `mcp` does.
+_LIST_OF_TOOLS: Final = "mcp_list_tools"
+#: Fields of a body with a list of messages or items.
+_CONVERSATIONS: Final = ("messages", "input")
 #: Keys of a function tool without a type.
 _UNTYPED_TOOL_KEYS: Final = frozenset({"function", "cache_control"})
 
@@ -63,7 +67,40 @@ def all_names(dialect: str, body: Mapping[str, Any]) -> list[str]:
     """Return the value of `request.fields` in policy rules: the body's fields, and hosted tools as `tools.<type>`."""
     names = dict.fromkeys(name[:_MAX_NAME_CHARACTERS] for name in body)
     names |= dict.fromkeys(field.name for field in hosted_tools(dialect, body))
+    names |= dict.fromkeys(field.name for field in file_references(body))
     return list(names)
+
+
+def file_references(body: Mapping[str, Any]) -> Iterator[Field]:
+    """Yield the `file_id` of each part of a message, of a tool's result or of an item."""
+    for field in _CONVERSATIONS:
+        for index, item in enumerate(_list(body.get(field))):
+            if type(item) is not dict:
+                continue
+            for key in ("content", "output"):
+                yield from _in_parts(item.get(key), f"{field}[{index}].{key}")
+
+
+def _in_parts(parts: Any, path: str) -> Iterator[Field]:
+    if type(parts) is dict:
+        yield from _in_part(parts, path)
+    for index, part in enumerate(_list(parts)):
+        if type(part) is dict:
+            here = f"{path}[{index}]"
+            yield from _in_part(part, here)
+            for inner, block in enumerate(_list(part.get("content"))):
+                if type(block) is dict:
+                    yield from _in_part(block, f"{here}.content[{inner}]")
+
+
+def _in_part(part: Mapping[str, Any], path: str) -> Iterator[Field]:
+    for holder, suffix in ((part, ""), (part.get("file"), ".file"), (part.get("source"), ".source")):
+        if type(holder) is dict and tables.FILE_ID in holder:
+            yield Field(tables.FILE_ID, f"{path}{suffix}.{tables.FILE_ID}", holder[tables.FILE_ID])
+
+
+def _list(value: Any) -> list[Any]:
+    return value if type(value) is list else []
 
 
 def printable(name: str) -> str:
@@ -105,7 +142,7 @@ def _tools(dialect: str, body: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
     items = body.get("input")
     if dialect in _WITH_ITEMS and type(items) is list:
         for index, item in enumerate(items):
-            if type(item) is dict and "tools" in item:
+            if type(item) is dict and "tools" in item and item.get("type") != _LIST_OF_TOOLS:
                 yield from _listed(item["tools"], f"input[{index}].tools")
 
 

@@ -12,6 +12,7 @@ ELSEWHERE: Final = "names another destination or other credentials"
 THIRD_PARTY: Final = "sends content to a third party"
 HOSTED_TOOL: Final = "runs a tool outside the gateway"
 KEEPS_STATE: Final = "keeps content at the provider"
+KEPT_FILE: Final = "refers to a file at the provider, which may be another user's"
 PRICE: Final = "changes the price"
 OPAQUE: Final = "carries further fields that the gateway does not read"
 
@@ -37,6 +38,9 @@ TOOLS: Final = "tools."
 #: Allows every hosted tool.
 ALL_TOOLS: Final = "tools.*"
 TOOL: Final = FieldGuard(HOSTED_TOOL)
+
+#: The field of a part of a message with the id of a file.
+FILE_ID: Final = "file_id"
 
 _TIERS: Final = ("auto", "default", "standard", "standard_only", "on_demand")
 
@@ -88,6 +92,7 @@ _KEPT: Final[Guards] = {
         )
     },
     "prompt_cache_retention": FieldGuard(KEEPS_STATE, ("in_memory", "in-memory")),
+    FILE_ID: FieldGuard(KEPT_FILE),
 }
 _PRICES: Final[Guards] = {
     "service_tier": FieldGuard(PRICE, _TIERS),
@@ -113,7 +118,7 @@ OPENAI_CHAT: Final[Guards] = {
 LOCAL: Final[Guards] = {
     name: guard
     for name, guard in OPENAI_CHAT.items()
-    if name not in {"store", "prompt_cache_retention", "service_tier", "speed", "inference_geo"}
+    if name not in {"store", "prompt_cache_retention", FILE_ID, "service_tier", "speed", "inference_geo"}
 }
 
 _CHAT_FIELDS: Final = frozenset({

@@ -7,6 +7,7 @@ import pytest
 
 from gatehouse.engine.conversation.conversion import lost
 from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.dialects.anthropic_messages.content import UNSIGNED
 from gatehouse.engine.conversation.dialects.openai_chat.request import DIALECT_FIELDS as CHAT_FIELDS
 from gatehouse.engine.conversation.form import Request
 from gatehouse.engine.fields.tables import ORDINARY
@@ -88,7 +89,6 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {
         "parallel_tool_calls": {"parallel_tool_calls": False},
         "prompt_cache_key": {"prompt_cache_key": "k"},
         "reasoning.effort": {"reasoning": {"effort": "medium"}},
-        "reasoning.summary": {"reasoning": {"summary": "auto"}},
         "safety_identifier": {"safety_identifier": "x"},
         "service_tier": {"service_tier": "flex"},
         "temperature": {"temperature": 0.5},
@@ -107,6 +107,11 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {
         "user": {"user": "u"},
         "input.reasoning": {
             "input": [{"role": "user", "content": "hi"}, {"type": "reasoning", "id": "rs_1", "summary": []}]
+        },
+        "input.filename": {
+            "input": [{"role": "user", "content": [
+                {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="}
+            ]}]
         },
         "input.phase": {"input": [{"role": "user", "content": "hi", "phase": "commentary"}]},
     },
@@ -148,6 +153,11 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {
 }  # fmt: skip
 #: for a field that is part of another field, a change of the body that sets only the other field
 WITHOUT: dict[str, dict[str, Any]] = {
+    "input.filename": {
+        "input": [{"role": "user", "content": [
+            {"type": "input_file", "file_data": "data:application/pdf;base64,aGk="}
+        ]}]
+    },
     "response_format.strict": FIELDS["openai_chat"]["response_format"],
     "text.format.strict": FIELDS["openai_responses"]["text.format"],
     "tool_choice.disable_parallel_tool_use": {"tool_choice": {"type": "auto"}},
@@ -237,6 +247,19 @@ def test_a_result_that_is_an_error_is_named_where_it_is_lost():
     assert names == {"messages.is_error"}
     _, names = convert("anthropic_messages", "gemini_generate", {"messages": messages})
     assert names == set()
+
+
+def test_the_request_for_a_summary_of_the_reasoning_is_no_lost_field():
+    """The text of the reasoning is returned where the provider has it."""
+    for spoken in MODELS:
+        assert convert("openai_responses", spoken, {"reasoning": {"summary": "auto"}})[1] == set()
+
+
+def test_thinking_that_no_provider_has_signed_is_named():
+    thinking = {"type": "thinking", "thinking": "x", "signature": UNSIGNED}
+    messages = [*BASES["anthropic_messages"]["messages"], {"role": "assistant", "content": [thinking]}]
+    for spoken in ("openai_chat", "bedrock_converse"):
+        assert convert("anthropic_messages", spoken, {"messages": messages})[1] == {"messages.thinking"}
 
 
 def test_sampling_that_thinking_replaces_is_named():

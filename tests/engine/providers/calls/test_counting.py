@@ -13,6 +13,7 @@ from tests.engine.stages.calls.test_content_filters import keywords
 from tests.support import native_responses as native
 from tests.support.engine import EngineHarness
 
+from gatehouse.engine.providers.calls import counting
 from gatehouse.policy.governance import GovernanceRecords
 
 MESSAGES = {"model": "one/m", "messages": [{"role": "user", "content": "hello big world"}]}
@@ -223,6 +224,13 @@ async def test_texts_are_redacted_before_they_are_counted() -> None:
     harness = engine()
     await count(harness, {"model": "one/m", "messages": [{"role": "user", "content": f"my card {CARD}"}]})
     assert "4111" not in harness.outbound.sent[0].body.decode()
+
+
+async def test_a_provider_that_does_not_count_in_time_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "_COUNT_TIMEOUT_SECONDS", 0)
+    harness = engine()
+    harness.stop.at = "connecting"
+    assert (await count(harness, MESSAGES))[:2] == (200, "estimate")
 
 
 async def test_nobody_is_asked_to_approve_a_count() -> None:

@@ -200,6 +200,64 @@ async def test_a_body_with_hundreds_of_fields_is_refused() -> None:
     assert (answer.status, body["error"]["param"]) == (400, "body")
 
 
+IMAGE = {"type": "input_image", "file_id": "file-1"}
+FILE = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
+FILES = {
+    "openai_chat": ({"content": [{"type": "file", "file": {"file_id": "file-1"}}]}, "[0].file.file_id"),
+    "openai_responses": ({"content": [IMAGE]}, "[0].file_id"),
+    "anthropic_messages": (
+        {"content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": [FILE]}]},
+        "[0].content[0].source.file_id",
+    ),
+}
+KINDS = {"openai_chat": "openai_compatible", "openai_responses": "openai", "anthropic_messages": "anthropic"}
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+@pytest.mark.parametrize("dialect", FILES)
+async def test_a_file_at_the_provider_needs_permission(dialect: str, escaped: bool) -> None:
+    message, place = FILES[dialect]
+    field = "input" if dialect == "openai_responses" else "messages"
+    body = {"model": "one/a", "max_tokens": 9, field: [{"role": "user", **message}]}
+    if dialect == "openai_responses":
+        del body["max_tokens"]
+    raw = json.dumps(body).encode()
+    if escaped:
+        raw = raw.replace(b'"file_id"', b'"file\\u005fid"')
+    for allowed in ((), ("file_id",)):
+        harness = engine(*allowed, kind=KINDS[dialect])
+        harness.outbound.script = [(500, [b"{}"])]
+        answer = await harness.engine.answer(harness.request(raw, dialect=dialect))
+        assert bool(harness.outbound.sent) is bool(allowed)
+        if not allowed:
+            error = json.loads(answer.body)["error"]
+            assert (answer.status, error["code"], error["param"]) == (
+                400, "field_not_allowed", f"{field}[0].content{place}",
+            )  # fmt: skip
+
+
+async def test_the_argument_of_a_tool_may_have_the_name_of_a_file() -> None:
+    harness = engine(kind="anthropic")
+    harness.outbound.script = [(500, [b"{}"])]
+    used = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"file_id": "7"}}
+    body = {"max_tokens": 9, "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": [used]}]}
+    await harness.engine.answer(harness.request({"model": "one/a", **body}, dialect="anthropic_messages"))
+    assert len(harness.outbound.sent) == 1
+
+
+async def test_the_list_of_a_servers_tools_in_the_input_needs_no_permission_of_its_own() -> None:
+    listed = {"type": "mcp_list_tools", "server_label": "x", "tools": [{"name": "t", "input_schema": {}}]}
+    items = [{"role": "user", "content": "hi"}, listed]
+    for kind, api in (("openai_compatible", False), ("openai", True)):
+        harness = engine(kind=kind, responses_api=api)
+        harness.outbound.script = [(500, [b"{}"])]
+        body = {"model": "one/a", "input": items}
+        answer = await harness.engine.answer(harness.request(body, dialect="openai_responses"))
+        assert len(harness.outbound.sent) == 1, answer.body
+        sent = json.loads(harness.outbound.sent[0].body or b"")
+        assert ("mcp_list_tools" in str(sent)) is api
+
+
 @pytest.mark.parametrize(
     ("condition", "body", "status"),
     [

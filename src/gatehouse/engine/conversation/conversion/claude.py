@@ -22,6 +22,7 @@ _MAX_CACHED_NAMES: Final = 1024
 _FIRST_BUDGET: Final = (3, 7)
 _FIRST_LEVELS: Final = (4, 6)
 _FIRST_XHIGH: Final = (4, 7)
+_FIRST_OMITTING: Final = (4, 7)
 _FIRST_WITHOUT_SAMPLING: Final = (4, 7)
 _FIRST_THINKING_IN_FORCED_CALLS: Final = (4, 8)
 _FIRST_THINKING_BY_DEFAULT: Final = (5, 0)
@@ -51,6 +52,16 @@ class Claude(NamedTuple):
     @property
     def has_xhigh(self) -> bool:
         return self.version >= _FIRST_XHIGH
+
+    @property
+    def accepts_prefill(self) -> bool:
+        """Whether the last message may be the beginning of the answer."""
+        return self.version < _FIRST_LEVELS
+
+    @property
+    def omits_thinking(self) -> bool:
+        """Whether the model returns the text of its thinking only on request."""
+        return self.is_preview or self.version >= _FIRST_OMITTING
 
     @property
     def always_thinks(self) -> bool:

@@ -117,19 +117,25 @@ def for_anthropic(
     max_tokens: int,
     must_call: bool = False,
     accepts_budget: bool = True,
+    shows: bool = False,
 ) -> ClaudeThinking:
-    """Return Anthropic's fields.
+    """Return Anthropic's fields. `shows`: the client shows the text of the thinking, which newer models return only on
+    request.
 
     `must_call`: the request forces the model to call a tool. Older models refuse this together with thinking.
     `accepts_budget` is False if Anthropic refuses a budget for this request. It does so in two cases: the request ends
-    with results of tools, because other APIs do not return the thinking before the tool calls; or it ends with the
+    with results of tools, and the client did not return the thinking before the tool calls; or it ends with the
     beginning of an answer."""
     version = claude(model)
     level = None if effort is None else effort.level
     if reasons is False or (version is None and not reasons) or (version is not None and not version.can_think):
         return ClaudeThinking({}, is_lost=level not in (None, "none"))
     if version is not None and version.has_levels:
-        return _with_level(level, version, must_call)
+        planned = _with_level(level, version, must_call)
+        if shows and planned.thinks and version.omits_thinking:
+            thinking = {"type": "adaptive", "display": "summarized"}
+            return planned._replace(fields={**planned.fields, "thinking": thinking})
+        return planned
     if effort is None or level == "none":
         return ClaudeThinking({})
     budget = min(effort.budget_tokens or _BUDGETS.get(effort.level, 0), max_tokens // 2)
@@ -158,8 +164,29 @@ def _with_level(level: str | None, model: Claude, must_call: bool) -> ClaudeThin
     return ClaudeThinking({"thinking": {"type": "adaptive"}, "output_config": {"effort": anthropic}}, thinks=True)
 
 
+def thinking_config(
+    effort: Effort | None, model: str, reasons: bool | None, *, shows: bool
+) -> Mapping[str, Any] | None:
+    """Return Gemini's `thinkingConfig`; None: it is not sent. `shows`: the client shows the text of the reasoning."""
+    config = for_gemini(effort, model, reasons)
+    if not shows or (effort is not None and (config is None or effort.level == "none")):
+        return config
+    if config is None and not _thinks_as_gemini(model, reasons):
+        return None
+    return {**(config or {}), "includeThoughts": True}
+
+
+def _thinks_as_gemini(model: str, reasons: bool | None) -> bool:
+    if reasons is not None:
+        return reasons
+    version = _GEMINI.match(model)
+    if version is None or _GEMINI_MEDIA.search(model):
+        return False
+    return (int(version["major"]), int(version["minor"] or 0)) >= (2, 5)
+
+
 def for_gemini(effort: Effort | None, model: str, reasons: bool | None) -> Mapping[str, Any] | None:
-    """Return Gemini's `thinkingConfig`; None: it is not sent."""
+    """Return the part of Gemini's `thinkingConfig` with the effort; None: it is not sent."""
     if effort is None or reasons is False or effort.level not in _GEMINI_LEVELS:
         return None
     version = _GEMINI.match(model)

@@ -4,7 +4,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from gatehouse.engine.conversation.form import EmbeddingsRequest, Image, Part, Request, ToolCall, ToolResult
+from gatehouse.engine.conversation.form import (
+    Document,
+    EmbeddingsRequest,
+    Image,
+    Part,
+    Reasoning,
+    Request,
+    ToolCall,
+    ToolResult,
+)
 
 HEADER: Final = "X-Gateway-Dropped"
 #: bounds of the header
@@ -15,6 +24,9 @@ _MORE: Final = "..."
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]{0,63}\Z")
 #: replaces a name that does not have the form of a field's name, and could be any text
 _UNPRINTABLE: Final = "?"
+#: fields of `Sampling`, and optional fields of `Request`, that not all APIs have
+_SAMPLING: Final = ("temperature", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty", "stop")
+_OPTIONS: Final = ("user", "prompt_cache_key", "response_format", "effort")
 #: values with which a field changes nothing, besides null, false and empty ones
 _HARMLESS: Final[Mapping[str, tuple[Any, ...]]] = {
     "n": (1,),
@@ -33,13 +45,10 @@ def unread(body: Mapping[str, Any], fields: frozenset[str], prefix: str = "") ->
 
 def features(request: Request) -> Iterator[str]:
     """Yields the features that a request uses and that not all APIs have."""
-    sampling = request.sampling
-    for name in ("temperature", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty", "stop"):
-        if getattr(sampling, name) not in (None, ()):
-            yield name
-    for name in ("user", "prompt_cache_key", "response_format", "effort"):
-        if getattr(request, name) is not None:
-            yield name
+    yield from (name for name in _SAMPLING if getattr(request.sampling, name) not in (None, ()))
+    yield from (name for name in _OPTIONS if getattr(request, name) is not None)
+    if request.returns_reasoning:
+        yield "returned_reasoning"
     if request.tools:
         if request.tool_choice is not None:
             yield "tool_choice"
@@ -69,8 +78,8 @@ def lost_fields(
             continue
         if feature == "effort" and request.effort is not None:
             yield from request.effort.fields
-        else:
-            yield feature_fields.get(feature, feature)
+        elif name := feature_fields.get(feature, feature):
+            yield name
 
 
 def header(names: Iterable[str]) -> str:
@@ -90,17 +99,20 @@ def header(names: Iterable[str]) -> str:
 
 
 def _of_part(part: Part) -> Iterator[str]:
-    if isinstance(part, Image):
-        if part.detail is not None:
+    match part:
+        case Reasoning():
+            yield "reasoning"
+        case Image(detail=str()):
             yield "detail"
-    elif isinstance(part, ToolCall):
-        if part.signature is not None:
+        case Document(name=str()):
+            yield "document_name"
+        case ToolCall(signature=str()):
             yield "signature"
-    elif isinstance(part, ToolResult):
-        if part.is_error:
-            yield "is_error"
-        for item in part.content:
-            yield from _of_part(item)
+        case ToolResult():
+            if part.is_error:
+                yield "is_error"
+            for item in part.content:
+                yield from _of_part(item)
 
 
 def _has_effect(name: str, value: Any) -> bool:

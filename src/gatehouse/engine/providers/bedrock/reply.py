@@ -7,7 +7,7 @@ import msgspec
 
 from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.errors import NotConvertible
-from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
+from gatehouse.engine.conversation.form import AnswerPart, Completion, Finish, Reasoning, Text, ToolCall
 from gatehouse.engine.conversation.usage import Usage
 
 _FINISH_BY_REASON: Final[dict[str, Finish]] = {
@@ -27,8 +27,19 @@ class _ToolUse(msgspec.Struct, rename="camel"):
     input: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+class _ReasoningText(msgspec.Struct):
+    text: str = ""
+    signature: str | None = None
+
+
+class _ReasoningContent(msgspec.Struct, rename="camel"):
+    reasoning_text: _ReasoningText | None = None
+    redacted_content: str | None = None
+
+
 class _Block(msgspec.Struct, rename="camel"):
     text: str | None = None
+    reasoning_content: _ReasoningContent | None = None
     tool_use: _ToolUse | None = None
 
 
@@ -60,10 +71,12 @@ _reply = msgspec.json.Decoder(_Reply)
 
 def read(body: bytes) -> Completion:
     reply = decode(_reply, body)
-    parts: list[Text | ToolCall] = []
+    parts: list[AnswerPart] = []
     for block in reply.output.message.content:
-        # The dialects of clients have no equivalent of reasoning and other blocks.
-        if block.tool_use is not None:
+        # The dialects of clients have no equivalent of other blocks.
+        if block.reasoning_content is not None:
+            parts += _reasoning(block.reasoning_content)
+        elif block.tool_use is not None:
             call = block.tool_use
             parts.append(ToolCall(id=call.tool_use_id, name=call.name, arguments=bytes(call.input).decode()))
         elif block.text:
@@ -71,6 +84,13 @@ def read(body: bytes) -> Completion:
     return Completion(
         id=new_id(), model="", parts=tuple(parts), finish=finish_of(reply.stop_reason), usage=usage_of(reply.usage)
     )
+
+
+def _reasoning(content: _ReasoningContent) -> list[AnswerPart]:
+    if content.redacted_content:
+        return [Reasoning(signature=content.redacted_content, is_sealed=True)]
+    shown = content.reasoning_text
+    return [] if shown is None else [Reasoning(text=shown.text, signature=shown.signature or None)]
 
 
 def finish_of(reason: str) -> Finish:

@@ -13,14 +13,17 @@ from gatehouse.engine.conversation.dialects.anthropic_messages.request import (
     accepted_sampling,
     accepts_tool_choice,
     offered_tools,
+    refuse_prefill,
     thinking,
     unwritten_for_claude,
 )
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import (
+    Document,
     FormMessage,
     Image,
     Part,
+    Reasoning,
     Request,
     ResponseFormat,
     Text,
@@ -36,6 +39,19 @@ _FORMATS: Final = {
     "image/gif": "gif",
     "image/webp": "webp",
 }
+_DOCUMENT_FORMATS: Final = {
+    "application/pdf": "pdf",
+    "text/csv": "csv",
+    "text/html": "html",
+    "text/markdown": "md",
+    "text/plain": "txt",
+    "application/msword": "doc",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    "application/vnd.ms-excel": "xls",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+}
+_REFUSED_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9 ()\[\]-]+|(?<=\s)\s+")
+_MAX_NAME_CHARACTERS: Final = 180
 _ID: Final = re.compile("[a-zA-Z0-9_.:-]{1,64}")
 _UNWRITTEN: Final = frozenset(
     {
@@ -49,8 +65,8 @@ _NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 def unwritten(request: Request) -> frozenset[str]:
     """Return the features of a request that `write` leaves out."""
     names = _UNWRITTEN | unwritten_for_claude(request)
-    if request.effort is not None and not _is_anthropic(request.model):
-        names |= {"effort"}
+    if not _is_anthropic(request.model):
+        names |= {"effort", "reasoning", "returned_reasoning"}
     if not _model_fields(request.model, request.sampling.top_k):
         names |= {"top_k"}
     return names
@@ -59,6 +75,8 @@ def unwritten(request: Request) -> frozenset[str]:
 def write(request: Request) -> dict[str, Any]:
     """Return the body. It does not contain the model, which is in the path."""
     planned = _thinking(request)
+    if _is_anthropic(request.model):
+        refuse_prefill(request)
     sampling = accepted_sampling(request, planned.thinks)
     inference: dict[str, Any] = {
         "maxTokens": sampling.max_tokens,
@@ -68,7 +86,7 @@ def write(request: Request) -> dict[str, Any]:
         "stopSequences": list(sampling.stop) or None,
     }
     body: dict[str, Any] = {
-        "messages": _write_messages(request.messages),
+        "messages": _write_messages(request.messages, thinks=planned.thinks),
         "system": _write_system(request),
         "inferenceConfig": {name: value for name, value in inference.items() if value is not None},
         "toolConfig": _write_tools(request),
@@ -78,16 +96,18 @@ def write(request: Request) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value}
 
 
-def _write_messages(messages: Sequence[FormMessage]) -> list[dict[str, Any]]:
-    """Merge consecutive messages of one role, because roles must alternate here."""
+def _write_messages(messages: Sequence[FormMessage], *, thinks: bool) -> list[dict[str, Any]]:
+    """Merge consecutive messages of one role, because roles must alternate here. `thinks`: the model may think, and
+    accepts its earlier thinking."""
     written: list[dict[str, Any]] = []
+    names = _DocumentNames()
     for index, message in enumerate(messages):
         if message.role == "system":
             continue
         blocks = [
-            _write_block(part, f"messages[{index}]")
+            _write_block(part, f"messages[{index}]", names)
             for part in message.parts
-            if not (isinstance(part, Text) and not part.text.strip())
+            if not (isinstance(part, Text) and not part.text.strip()) and (thinks or not isinstance(part, Reasoning))
         ]
         if not blocks:
             continue
@@ -98,8 +118,14 @@ def _write_messages(messages: Sequence[FormMessage]) -> list[dict[str, Any]]:
     return written
 
 
-def _write_block(part: Part, path: str) -> dict[str, Any]:
+def _write_block(part: Part, path: str, names: "_DocumentNames") -> dict[str, Any]:
     match part:
+        case Document():
+            return _write_document(part, path, names)
+        case Reasoning(is_sealed=True):
+            return {"reasoningContent": {"redactedContent": part.signature}}
+        case Reasoning():
+            return {"reasoningContent": {"reasoningText": {"text": part.text, "signature": part.signature}}}
         case Text():
             return {"text": part.text}
         case Image():
@@ -110,7 +136,9 @@ def _write_block(part: Part, path: str) -> dict[str, Any]:
             }
         case ToolResult():
             content = [
-                _write_block(item, path) for item in part.content if not (isinstance(item, Text) and not item.text)
+                _write_block(item, path, names)
+                for item in part.content
+                if not (isinstance(item, Text) and not item.text)
             ]
             status = "error" if part.is_error else "success"
             return {"toolResult": {"toolUseId": _id(part.call_id), "content": content, "status": status}}
@@ -127,6 +155,31 @@ def _write_image(image: Image, path: str) -> dict[str, Any]:
     if image_format is None:
         raise InvalidField(path, f"`{path}`: this provider takes only PNG, JPEG, GIF and WebP images.")
     return {"image": {"format": image_format, "source": {"bytes": image.data}}}
+
+
+class _DocumentNames:
+    """Names documents, which Bedrock accepts only with different names of certain characters."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def new(self, name: str | None) -> str:
+        stem = _REFUSED_IN_NAMES.sub("-", name or "document")[:_MAX_NAME_CHARACTERS]
+        unique = stem
+        while unique in self._taken:
+            unique = f"{stem} {len(self._taken) + 1}"
+        self._taken.add(unique)
+        return unique
+
+
+def _write_document(document: Document, path: str, names: _DocumentNames) -> dict[str, Any]:
+    if document.data is None:
+        raise InvalidField(path, f"`{path}`: this provider takes documents only as data, not by URL.")
+    document_format = _DOCUMENT_FORMATS.get((document.media_type or "").lower())
+    if document_format is None:
+        raise InvalidField(path, f"`{path}`: this provider takes only PDF, text and office documents.")
+    source = {"bytes": document.data}
+    return {"document": {"format": document_format, "name": names.new(document.name), "source": source}}
 
 
 def _write_system(request: Request) -> list[dict[str, Any]]:

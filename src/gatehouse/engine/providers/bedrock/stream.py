@@ -9,6 +9,8 @@ from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.form import (
     Delta,
     GenerationFinished,
+    ReasoningDelta,
+    ReasoningSigned,
     StreamEnded,
     StreamStarted,
     TextDelta,
@@ -26,8 +28,15 @@ class _ToolUseDelta(msgspec.Struct, rename="camel"):
     input: str = ""
 
 
+class _ReasoningPiece(msgspec.Struct, rename="camel"):
+    text: str = ""
+    signature: str = ""
+    redacted_content: str = ""
+
+
 class _Piece(msgspec.Struct, rename="camel"):
     text: str | None = None
+    reasoning_content: _ReasoningPiece | None = None
     tool_use: _ToolUseDelta | None = None
 
 
@@ -74,6 +83,8 @@ class Reader:
         delta, block = event.delta or _Piece(), event.content_block_index
         if delta.text:
             return (TextDelta(delta.text),)
+        if delta.reasoning_content is not None:
+            return _reasoning(delta.reasoning_content)
         if delta.tool_use is not None and delta.tool_use.input and block in self._tools:
             self._without_arguments.discard(block)
             return (ToolArguments(index=self._tools[block], text=delta.tool_use.input),)
@@ -91,6 +102,14 @@ class Reader:
     def _metadata(self, event: _Event) -> Sequence[Delta]:
         usage = usage_of(event.usage)
         return (StreamEnded(),) if usage is None else (UsageDelta(usage), StreamEnded())
+
+
+def _reasoning(piece: _ReasoningPiece) -> Sequence[Delta]:
+    if piece.redacted_content:
+        return (ReasoningSigned(piece.redacted_content, is_sealed=True),)
+    if piece.signature:
+        return (ReasoningSigned(piece.signature),)
+    return (ReasoningDelta(piece.text),) if piece.text else ()
 
 
 _HANDLERS: Final[Mapping[bytes, Callable[[Reader, _Event], Sequence[Delta]]]] = {

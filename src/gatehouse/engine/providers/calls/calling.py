@@ -188,6 +188,8 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> _Sent:
         tap: Tap
         if call.native is None:
             body, tap = passing.forward(call, model)
+            if call.lost:
+                dropped = lost.header(call.lost)
         else:
             native = NATIVE[call.dialect]
             try:

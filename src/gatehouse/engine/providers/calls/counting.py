@@ -1,5 +1,6 @@
 """Counts the input tokens of a call: by an operation of the provider, or by an estimate if the provider has none."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -18,6 +19,8 @@ from gatehouse.engine.providers.token_counts import CONVERTED_COUNTS
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.catalog import Candidate
 
+#: How long a provider may take to count. Clients ask for a count before a call, and wait for it.
+_COUNT_TIMEOUT_SECONDS: Final = 10.0
 #: Statuses of a provider that does not count this model's tokens, or whose credential may call the model but not count.
 _NOT_COUNTED_CONVERTED_STATUSES: Final = frozenset({400, 403})
 #: Statuses of servers that have Anthropic's or OpenAI's API without the operation that counts tokens.
@@ -39,16 +42,21 @@ async def count_tokens(
     if spoken is None:
         return _estimate(call)
     try:
-        reply = await call_provider(
-            call,
-            candidate,
-            secret=secret,
-            outbound=outbound,
-            max_response_bytes=max_response_bytes,
-            gate=gate,
-            headers=headers,
-        )
+        async with asyncio.timeout(_COUNT_TIMEOUT_SECONDS):
+            reply = await call_provider(
+                call,
+                candidate,
+                secret=secret,
+                outbound=outbound,
+                max_response_bytes=max_response_bytes,
+                gate=gate,
+                headers=headers,
+            )
+    except TimeoutError:
+        return _estimate(call)
     except ProviderFailed as failed:
+        if failed.reason == "timeout":
+            return _estimate(call)
         if failed.status in _NOT_COUNTED_STATUSES and not isinstance(failed.client_error, ResponseNotFound):
             return _estimate(call)
         if spoken in CONVERTED_COUNTS and (

@@ -7,7 +7,7 @@ import msgspec
 
 from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.errors import NotConvertible
-from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
+from gatehouse.engine.conversation.form import AnswerPart, Completion, Finish, Reasoning, Text, ToolCall
 from gatehouse.engine.conversation.usage import Usage
 
 _FINISH_BY_REASON: Final[dict[str, Finish]] = {
@@ -88,12 +88,12 @@ class GeminiAnswer(msgspec.Struct, rename="camel"):
         return self.prompt_feedback is not None and self.prompt_feedback.block_reason is not None
 
     @property
-    def parts(self) -> list[Text | ToolCall]:
+    def parts(self) -> list[AnswerPart]:
         """The parts of the first candidate, the only one that is requested. The dialects of clients have no equivalent
-        of thoughts, code and images."""
+        of code and images."""
         if not self.candidates or self.candidates[0].content is None:
             return []
-        parts: list[Text | ToolCall] = []
+        parts: list[AnswerPart] = []
         for part in self.candidates[0].content.parts:
             if part.function_call is not None:
                 call = part.function_call
@@ -102,8 +102,8 @@ class GeminiAnswer(msgspec.Struct, rename="camel"):
                 parts.append(
                     ToolCall(id=call_id, name=call.name, arguments=arguments, signature=part.thought_signature)
                 )
-            elif part.text and not part.thought:
-                parts.append(Text(part.text))
+            elif part.text:
+                parts.append(Reasoning(text=part.text) if part.thought else Text(part.text))
         return parts
 
     def finish(self, *, called: bool) -> Finish | None:

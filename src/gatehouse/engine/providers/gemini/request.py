@@ -11,9 +11,11 @@ from gatehouse.engine.conversation.conversion import effort
 from gatehouse.engine.conversation.conversion.arguments import arguments_object
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import (
+    Document,
     FormMessage,
     Image,
     Part,
+    Reasoning,
     Request,
     ResponseFormat,
     Text,
@@ -31,7 +33,12 @@ _MODELS_WITHOUT_SIGNATURES: Final = re.compile(r"(?:models/)?gemini-[12]\b")
 _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
 
 
-_UNWRITTEN: Final = frozenset({"parallel_tool_calls", "user", "prompt_cache_key", "strict", "format_strict", "detail"})
+_UNWRITTEN: Final = frozenset(
+    {
+        "parallel_tool_calls", "user", "prompt_cache_key", "strict", "format_strict", "detail", "document_name",
+        "reasoning", "returned_reasoning",
+    }
+)  # fmt: skip
 _UNWRITTEN_EFFORT: Final = _UNWRITTEN | {"effort"}
 
 
@@ -52,7 +59,9 @@ def write(request: Request) -> dict[str, Any]:
         "frequencyPenalty": sampling.frequency_penalty,
         "presencePenalty": sampling.presence_penalty,
         "stopSequences": list(sampling.stop) or None,
-        "thinkingConfig": effort.for_gemini(request.effort, request.model, request.reasons),
+        "thinkingConfig": effort.thinking_config(
+            request.effort, request.model, request.reasons, shows=request.shows_reasoning
+        ),
         **_write_format(request.response_format),
     }
     body: dict[str, Any] = {
@@ -97,8 +106,10 @@ def _write_part(part: Part, names: Mapping[str, str], path: str) -> list[dict[st
     match part:
         case Text():
             return [{"text": part.text}] if part.text else []
-        case Image():
-            return [_write_image(part)]
+        case Image() | Document():
+            return [_write_file(part)]
+        case Reasoning():
+            return []
         case ToolCall():
             call: dict[str, Any] = {"functionCall": {"name": part.name, "args": arguments_object(part.arguments)}}
             if part.id:
@@ -108,16 +119,16 @@ def _write_part(part: Part, names: Mapping[str, str], path: str) -> list[dict[st
             if part.call_id not in names:
                 raise InvalidField(path, f"`{path}` answers a tool call that no message before it makes.")
             response = {"id": part.call_id, "name": names[part.call_id], "response": _write_result(part)}
-            # A function's response must be an object; its images follow as separate parts.
-            images = [_write_image(item) for item in part.content if isinstance(item, Image)]
-            return [{"functionResponse": response}, *images]
+            # A function's response must be an object; its images and documents follow as separate parts.
+            files = [_write_file(item) for item in part.content if not isinstance(item, Text)]
+            return [{"functionResponse": response}, *files]
 
 
-def _write_image(image: Image) -> dict[str, Any]:
-    if image.url is None:
-        return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
-    file = {"fileUri": image.url}
-    media_type = mimetypes.guess_type(image.url.partition("?")[0])[0]
+def _write_file(part: Image | Document) -> dict[str, Any]:
+    if part.url is None:
+        return {"inlineData": {"mimeType": part.media_type, "data": part.data}}
+    file = {"fileUri": part.url}
+    media_type = mimetypes.guess_type(part.url.partition("?")[0])[0]
     return {"fileData": {**file, "mimeType": media_type} if media_type else file}
 
 

@@ -8,6 +8,8 @@ from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import (
     Delta,
     GenerationFinished,
+    Reasoning,
+    ReasoningDelta,
     StreamFailed,
     StreamStarted,
     Text,
@@ -58,6 +60,9 @@ class Reader:
         for part in answer.parts:
             if isinstance(part, Text):
                 deltas.append(TextDelta(part.text))
+                continue
+            if isinstance(part, Reasoning):
+                deltas.append(ReasoningDelta(part.text))
                 continue
             index = self._tools
             self._tools += 1

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from gatehouse.engine.conversation.conversion import effort
 from gatehouse.engine.conversation.conversion.call_ids import accepted_id
+from gatehouse.engine.conversation.conversion.documents import data_url
 from gatehouse.engine.conversation.conversion.images import to_url
 from gatehouse.engine.conversation.dialects.openai_chat.request import write_format
 from gatehouse.engine.conversation.form import (
+    Content,
+    Document,
     FormMessage,
-    Image,
-    Part,
     Request,
     Text,
     Tool,
@@ -25,7 +26,12 @@ from gatehouse.engine.conversation.form import (
 EXTRA_FIELDS: Final = frozenset(
     {"safe_prompt", "prompt_mode", "guardrails", "random_seed", "min_tokens", "repetition_penalty"}
 )
-_UNWRITTEN: Final = frozenset({"user", "prompt_cache_key", "detail", "is_error", "signature"})
+_UNWRITTEN: Final = frozenset(
+    {
+        "user", "prompt_cache_key", "detail", "is_error", "signature", "document_name", "reasoning",
+        "returned_reasoning",
+    }
+)  # fmt: skip
 _UNWRITTEN_EFFORT: Final = _UNWRITTEN | {"effort"}
 #: The maximum in the other dialects is 2.
 _MAX_TEMPERATURE: Final = 1.5
@@ -84,7 +90,7 @@ def _write_messages(messages: Sequence[FormMessage]) -> list[dict[str, Any]]:
 
 def _write_message(message: FormMessage) -> Iterator[dict[str, Any]]:
     """Yield one or several messages: each tool's result is a message of its own here."""
-    content: list[Part] = []
+    content: list[Content] = []
     calls: list[dict[str, Any]] = []
     for part in message.parts:
         if isinstance(part, ToolResult):
@@ -92,7 +98,7 @@ def _write_message(message: FormMessage) -> Iterator[dict[str, Any]]:
         elif isinstance(part, ToolCall):
             function = {"name": part.name, "arguments": part.arguments or "{}"}
             calls.append({"id": short_id(part.id), "type": "function", "function": function})
-        else:
+        elif isinstance(part, Content):
             content.append(part)
     if calls:
         yield {"role": message.role, "content": _write_content(content), "tool_calls": calls}
@@ -100,15 +106,17 @@ def _write_message(message: FormMessage) -> Iterator[dict[str, Any]]:
         yield {"role": message.role, "content": _write_content(content)}
 
 
-def _write_content(parts: Sequence[Part]) -> Any:
-    if not any(isinstance(part, Image) for part in parts):
+def _write_content(parts: Sequence[Content]) -> Any:
+    if all(isinstance(part, Text) for part in parts):
         return "\n".join(part.text for part in parts if isinstance(part, Text))
-    return [_write_part(part) for part in parts if isinstance(part, Text | Image)]
+    return [_write_part(part) for part in parts]
 
 
-def _write_part(part: Text | Image) -> dict[str, Any]:
+def _write_part(part: Content) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
+    if isinstance(part, Document):
+        return {"type": "document_url", "document_url": part.url or data_url(part, "messages")}
     return {"type": "image_url", "image_url": to_url(part)}
 
 

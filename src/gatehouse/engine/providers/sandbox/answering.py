@@ -14,6 +14,9 @@ from gatehouse.engine.conversation.form import (
     Completion,
     Delta,
     GenerationFinished,
+    Reasoning,
+    ReasoningDelta,
+    ReasoningSigned,
     StreamEnded,
     StreamStarted,
     Text,
@@ -141,6 +144,10 @@ def deltas_of(completion: Completion) -> Iterator[Delta]:
     for part in completion.parts:
         if isinstance(part, Text):
             yield from map(TextDelta, pieces(part.text))
+        elif isinstance(part, Reasoning):
+            yield from map(ReasoningDelta, pieces(part.text))
+            if part.signature is not None:
+                yield ReasoningSigned(part.signature, is_sealed=part.is_sealed)
         else:
             yield ToolStarted(index=tools, id=part.id, name=part.name)
             half = len(part.arguments) // 2

@@ -7,8 +7,8 @@ from typing import Final
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import CallRequest
-from gatehouse.engine.fields.naming import Field, guard_of, printable, uncommon
-from gatehouse.engine.fields.tables import ALL_TOOLS, LEFT_OUT_TOOLS, NO_GUARDS, OPENAI_CHAT, TOOLS, Guards
+from gatehouse.engine.fields.naming import Field, file_references, guard_of, printable, uncommon
+from gatehouse.engine.fields.tables import ALL_TOOLS, FILE_ID, LEFT_OUT_TOOLS, NO_GUARDS, OPENAI_CHAT, TOOLS, Guards
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers.kind import ProviderNotConfigured, offer_to
 from gatehouse.engine.providers.registry import KINDS
@@ -19,6 +19,8 @@ from gatehouse.policy.catalog import Candidate
 
 #: Value of the field `kind` in the events.
 KIND: Final = "request_field"
+_FILE_ID_BYTES: Final = FILE_ID.encode()
+_ESCAPE: Final = b"\\u"
 #: Maximum number of unknown fields in the record of a request.
 _MAX_RECORDED_FIELDS: Final = 16
 #: The `reason` for a field that no table lists.
@@ -39,7 +41,10 @@ class FieldNotAllowed(BadRequest):
 def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
     fields = x.derived.fields
     if fields is None:
-        fields = x.derived.fields = uncommon(x.call.dialect, x.call.body)
+        fields = uncommon(x.call.dialect, x.call.body)
+        if _may_refer_to_files(x.call.came):
+            fields = (*fields, *file_references(x.call.body))
+        x.derived.fields = fields
         if fields:
             _record_unknown(x, fields)
     if not fields:
@@ -78,6 +83,12 @@ def _guards(x: CallRequest, candidate: Candidate) -> Guards:
     except ProviderNotConfigured:
         return NO_GUARDS
     return kind.guards if offered is not None and offered.dialect == client.name else NO_GUARDS
+
+
+def _may_refer_to_files(came: bytes) -> bool:
+    """Return whether the client's bytes may have a `file_id`, also with escapes. The search is faster than reading all
+    messages."""
+    return _FILE_ID_BYTES in came or _ESCAPE in came
 
 
 def _unknown(field: Field) -> bool:

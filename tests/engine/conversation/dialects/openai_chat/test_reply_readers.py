@@ -7,7 +7,16 @@ import pytest
 
 from gatehouse.engine.conversation.dialects import PASSING
 from gatehouse.engine.conversation.errors import NotConvertible
-from gatehouse.engine.conversation.form import StreamFailed, Text, TextDelta, ToolArguments, ToolCall, ToolStarted
+from gatehouse.engine.conversation.form import (
+    Reasoning,
+    ReasoningDelta,
+    StreamFailed,
+    Text,
+    TextDelta,
+    ToolArguments,
+    ToolCall,
+    ToolStarted,
+)
 from gatehouse.engine.conversation.sse import frame
 
 CHAT = PASSING["openai_chat"]
@@ -27,8 +36,8 @@ def streamed(*deltas: dict[str, Any], finish: str | None = None):
 
 def test_the_text_parts_of_a_content_are_joined():
     content = [THOUGHT, {"type": "text", "text": "Hi "}, {"type": "text", "text": "there"}]
-    assert whole({"content": content}).parts == (Text("Hi there"),)
-    assert streamed({"content": content}) == [TextDelta("Hi there")]
+    assert whole({"content": content}).parts == (Reasoning(text="Hm."), Text("Hi there"))
+    assert streamed({"content": content}) == [ReasoningDelta("Hm."), TextDelta("Hi there")]
 
 
 @pytest.mark.parametrize(("arguments", "read"), [('{"a": 1}', '{"a": 1}'), ({"a": 1}, '{"a":1}'), (None, ""), ("", "")])

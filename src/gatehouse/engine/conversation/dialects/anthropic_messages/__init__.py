@@ -1,12 +1,12 @@
 """Anthropic's messages API."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding.bodies import decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS
-from gatehouse.engine.conversation.dialects.anthropic_messages import reply, request
+from gatehouse.engine.conversation.dialects.anthropic_messages import content, reply, request
 from gatehouse.engine.conversation.dialects.anthropic_messages.shape import MessagesShape
 from gatehouse.engine.conversation.dialects.anthropic_messages.stream import Reader, Writer
 from gatehouse.engine.conversation.dialects.anthropic_messages.tap import MessagesTap
@@ -18,8 +18,21 @@ from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
 
+_UNSIGNED_BYTES: Final = content.UNSIGNED.encode()
 #: header by which clients enable new features of the provider
 BETA = "anthropic-beta"
+
+
+def forwarded(call: ModelCall, model: str) -> dict[str, Any]:
+    """Return the body for a provider. It lacks thinking of other models, which Anthropic's would refuse."""
+    body = {**call.body, "model": model}
+    # The search costs little; most calls have no such thinking.
+    if _UNSIGNED_BYTES in call.came:
+        messages = content.without_unsigned(body["messages"])
+        if messages != body["messages"]:
+            body["messages"] = messages
+            call.lost = {content.LOST_THINKING: None}
+    return body
 
 
 class AnthropicMessages:
@@ -33,6 +46,10 @@ class AnthropicMessages:
         "response_format": "output_config.format",
         "strict": "tools.strict",
         "is_error": "messages.is_error",
+        "document_name": "messages.title",
+        "reasoning": content.LOST_THINKING,
+        # Answers without signatures are complete; later requests name the thinking that is left out.
+        "returned_reasoning": "",
     }
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
@@ -46,7 +63,7 @@ class AnthropicMessages:
         request.prepend_instructions(body, text)
 
     def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], MessagesTap]:
-        return {**call.body, "model": model}, MessagesTap(call.model)
+        return forwarded(call, model), MessagesTap(call.model)
 
     def check_reply(self, body: bytes) -> Usage | None:
         return merged(None, reply.usage_in(body))
@@ -67,13 +84,13 @@ class AnthropicMessages:
         return reply.read(body)
 
     def render_reply(self, completion: Completion, call: ModelCall) -> bytes:
-        return reply.write(completion)
+        return reply.write(completion, call.body)
 
     def stream_reader(self) -> Reader:
         return Reader()
 
     def stream_writer(self, call: ModelCall) -> Writer:
-        return Writer()
+        return Writer(reply.shown_thinking(call.body))
 
     def view(self, event: bytes) -> EventView | None:
         return view(event)

@@ -11,10 +11,22 @@ from gatehouse.engine.conversation.conversion.call_ids import accepted_id
 from gatehouse.engine.conversation.conversion.lost import unread
 from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.conversation.form import FormMessage, Image, Part, Text, ToolCall, ToolResult
+from gatehouse.engine.conversation.form import (
+    Content,
+    Document,
+    FormMessage,
+    Image,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
-#: types of blocks of earlier answers that are dropped, because other providers cannot use them
-_DROPPED_TYPES = frozenset({"thinking", "redacted_thinking"})
+#: the signature of thinking that no provider has signed; removed from requests, because Anthropic would refuse it
+UNSIGNED: Final = "gatehouse-unsigned-thinking"
+#: the name of thinking that is left out, in the header `X-Gateway-Dropped`
+LOST_THINKING: Final = "messages.thinking"
 _ID = re.compile("[a-zA-Z0-9_-]{1,64}")
 
 
@@ -22,6 +34,7 @@ _ID = re.compile("[a-zA-Z0-9_-]{1,64}")
 _FIELDS: Final = {
     "text": frozenset({"type", "text"}),
     "image": frozenset({"type", "source"}),
+    "document": frozenset({"type", "source", "title"}),
     "tool_use": frozenset({"type", "id", "name", "input"}),
     "tool_result": frozenset({"type", "tool_use_id", "content", "is_error"}),
 }
@@ -39,12 +52,30 @@ def read_content(content: Any, path: str, lost: dict[str, None]) -> tuple[Part, 
     return tuple(part for part in parts if part is not None)
 
 
-def write_messages(messages: Sequence[FormMessage]) -> list[dict[str, Any]]:
+def without_unsigned(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages without thinking that no provider has signed."""
+    remaining = []
+    for message in messages:
+        content = message["content"]
+        if isinstance(content, list):
+            content = [block for block in content if not _is_unsigned(block)]
+            if not content:
+                continue
+        remaining.append({**message, "content": content})
+    return remaining
+
+
+def _is_unsigned(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "thinking" and block.get("signature") == UNSIGNED
+
+
+def write_messages(messages: Sequence[FormMessage], *, thinks: bool = False) -> list[dict[str, Any]]:
     """Return the messages without system messages. Consecutive messages of one role are merged, because roles alternate
-    in this dialect."""
+    in this dialect. `thinks`: the model may think, and accepts its earlier thinking."""
     written: list[dict[str, Any]] = []
     for message in messages:
-        blocks = [_write_block(part) for part in message.parts if not (isinstance(part, Text) and not part.text)]
+        parts = (part for part in message.parts if thinks or not isinstance(part, Reasoning))
+        blocks = [_write_block(part) for part in parts if not (isinstance(part, Text) and not part.text)]
         if message.role == "system" or not blocks:
             continue
         if written and written[-1]["role"] == message.role:
@@ -65,19 +96,33 @@ def _read_block(block: Any, path: str, lost: dict[str, None]) -> Part | None:
         return Text(block["text"])
     if kind == "image" and isinstance(block.get("source"), dict):
         return _read_image(block["source"], path)
+    if kind == "document" and isinstance(block.get("source"), dict):
+        return _read_document(block, path)
     if kind == "tool_use" and isinstance(block.get("id"), str) and isinstance(block.get("name"), str):
         arguments = msgspec.json.encode(block.get("input") or {}).decode()
         return ToolCall(id=block["id"], name=block["name"], arguments=arguments)
     if kind == "tool_result" and isinstance(block.get("tool_use_id"), str):
         inner = read_content(block.get("content"), f"{path}.content", lost)
-        content = tuple(part for part in inner if isinstance(part, Text | Image))
+        content = tuple(part for part in inner if isinstance(part, Content))
         return ToolResult(call_id=block["tool_use_id"], content=content, is_error=block.get("is_error") is True)
-    if kind in _DROPPED_TYPES:
-        lost["messages.thinking"] = None
-        return None
+    if kind in {"thinking", "redacted_thinking"}:
+        reasoning = _read_thinking(block)
+        if reasoning is None:
+            lost[LOST_THINKING] = None
+        return reasoning
     raise InvalidField(
-        path, f"`{path}`: this provider takes only blocks of type `text`, `image`, `tool_use` and `tool_result`."
+        path,
+        f"`{path}`: this provider takes only blocks of type `text`, `image`, `document`, `tool_use` and `tool_result`.",
     )
+
+
+def _read_thinking(block: Mapping[str, Any]) -> Reasoning | None:
+    """Return signed thinking, or None for a block without a provider's signature."""
+    is_sealed = block["type"] == "redacted_thinking"
+    text, signature = block.get("thinking"), block.get("data" if is_sealed else "signature")
+    if not isinstance(signature, str) or signature in ("", UNSIGNED):
+        return None
+    return Reasoning(text=text if isinstance(text, str) else "", signature=signature, is_sealed=is_sealed)
 
 
 def _read_image(source: Mapping[str, Any], path: str) -> Image:
@@ -89,8 +134,42 @@ def _read_image(source: Mapping[str, Any], path: str) -> Image:
     raise InvalidField(f"{path}.source", f"`{path}.source` must be of type `base64` or `url`.")
 
 
+def _read_document(block: Mapping[str, Any], path: str) -> Text | Document:
+    source, title = block["source"], block.get("title")
+    name = title if isinstance(title, str) else None
+    data, media_type = source.get("data"), source.get("media_type")
+    match source.get("type"):
+        case "url" if isinstance(source.get("url"), str):
+            return Document(url=source["url"], name=name)
+        case "base64" if isinstance(data, str) and isinstance(media_type, str):
+            return Document(data=data, media_type=media_type, name=name)
+        case "text" if isinstance(data, str):
+            return Text(data if name is None else f"{name}\n\n{data}")
+    raise InvalidField(f"{path}.source", f"`{path}.source` must be of type `base64`, `text` or `url`.")
+
+
+def write_reasoning(reasoning: Reasoning) -> dict[str, Any]:
+    if reasoning.is_sealed:
+        return {"type": "redacted_thinking", "data": reasoning.signature}
+    return {"type": "thinking", "thinking": reasoning.text, "signature": reasoning.signature or UNSIGNED}
+
+
+def _write_document(document: Document) -> dict[str, Any]:
+    source = (
+        {"type": "url", "url": document.url}
+        if document.data is None
+        else {"type": "base64", "media_type": document.media_type, "data": document.data}
+    )
+    block: dict[str, Any] = {"type": "document", "source": source}
+    return block if document.name is None else {**block, "title": document.name}
+
+
 def _write_block(part: Part) -> dict[str, Any]:
     match part:
+        case Reasoning():
+            return write_reasoning(part)
+        case Document():
+            return _write_document(part)
         case Text():
             return {"type": "text", "text": part.text}
         case Image(url=None):

@@ -1,14 +1,15 @@
 """Converts complete answers of the messages API."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
 from gatehouse.engine.conversation.conversion.arguments import arguments_object
 from gatehouse.engine.conversation.decoding.answers import UsageReader, decode
+from gatehouse.engine.conversation.dialects.anthropic_messages.content import write_reasoning
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, usage_fields
-from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
+from gatehouse.engine.conversation.form import AnswerPart, Completion, Finish, Reasoning, Text, ToolCall
 
 FINISH: dict[str | None, Finish] = {
     "end_turn": "stop",
@@ -30,6 +31,9 @@ _STOP_REASON: dict[Finish, str] = {
 class _Block(msgspec.Struct):
     type: str
     text: str = ""
+    thinking: str = ""
+    signature: str | None = None
+    data: Any = None
     id: str = ""
     name: str = ""
     input: msgspec.Raw = msgspec.Raw(b"{}")
@@ -50,13 +54,17 @@ _reply = msgspec.json.Decoder(_Reply)
 
 def read(body: bytes) -> Completion:
     reply = decode(_reply, body)
-    parts: list[Text | ToolCall] = []
+    parts: list[AnswerPart] = []
     for block in reply.content:
-        # Other dialects have no equivalent for other blocks, such as thinking.
+        # Other dialects have no equivalent for other blocks, such as results of tools that the provider runs.
         if block.type == "text":
             parts.append(Text(block.text))
         elif block.type == "tool_use":
             parts.append(ToolCall(id=block.id, name=block.name, arguments=bytes(block.input).decode()))
+        elif block.type == "thinking":
+            parts.append(Reasoning(text=block.thinking, signature=block.signature or None))
+        elif block.type == "redacted_thinking" and isinstance(block.data, str) and block.data:
+            parts.append(Reasoning(signature=block.data, is_sealed=True))
     return Completion(
         id=reply.id,
         model=reply.model,
@@ -67,25 +75,51 @@ def read(body: bytes) -> Completion:
     )
 
 
-def write(completion: Completion) -> bytes:
-    body: dict[str, Any] = {
+class ShownThinking(NamedTuple):
+    """What a client expects of the thinking. `blocks`: it reads blocks with thinking; other clients take the first
+    block for the answer. `texts`: it reads their texts, and not only sends their signatures back."""
+
+    blocks: bool
+    texts: bool
+
+
+def shown_thinking(body: Mapping[str, Any]) -> ShownThinking:
+    """Return what the client expects, by its request."""
+    thinking = body.get("thinking")
+    if not isinstance(thinking, dict) or thinking.get("type") not in ("enabled", "adaptive"):
+        return ShownThinking(blocks=False, texts=False)
+    return ShownThinking(blocks=True, texts=thinking.get("display") != "omitted")
+
+
+def write(completion: Completion, body: Mapping[str, Any]) -> bytes:
+    """Return the body for the client. `body` is the client's request."""
+    parts = _shown_parts(completion.parts, shown_thinking(body))
+    answer: dict[str, Any] = {
         "id": completion.id,
         "type": "message",
         "role": "assistant",
         "model": completion.model,
-        "content": _write_parts(completion.parts),
+        "content": _write_parts(parts),
         "stop_reason": stop_reason(completion.finish, completion.stop_sequence),
         "stop_sequence": completion.stop_sequence,
         "usage": usage_fields(completion.usage),
     }
-    return msgspec.json.encode(body)
+    return msgspec.json.encode(answer)
 
 
 def stop_reason(finish: Finish, stop_sequence: str | None) -> str:
     return "stop_sequence" if stop_sequence is not None else _STOP_REASON[finish]
 
 
-def _write_parts(parts: Iterable[Text | ToolCall]) -> list[dict[str, Any]]:
+def _shown_parts(parts: Iterable[AnswerPart], shown: ShownThinking) -> Iterator[AnswerPart]:
+    for part in parts:
+        if not isinstance(part, Reasoning) or shown.texts:
+            yield part
+        elif shown.blocks and part.signature is not None:
+            yield msgspec.structs.replace(part, text="")
+
+
+def _write_parts(parts: Iterable[AnswerPart]) -> list[dict[str, Any]]:
     """Return the blocks as in a stream: consecutive texts are one block."""
     blocks: list[dict[str, Any]] = []
     for part in parts:
@@ -93,6 +127,8 @@ def _write_parts(parts: Iterable[Text | ToolCall]) -> list[dict[str, Any]]:
             blocks.append(
                 {"type": "tool_use", "id": part.id, "name": part.name, "input": arguments_object(part.arguments)}
             )
+        elif isinstance(part, Reasoning):
+            blocks.append(write_reasoning(part))
         elif blocks and blocks[-1]["type"] == "text":
             blocks[-1]["text"] += part.text
         else:

@@ -17,14 +17,17 @@ from gatehouse.engine.conversation.decoding.optional_fields import (
     texts,
 )
 from gatehouse.engine.conversation.dialects.anthropic_messages import content
+from gatehouse.engine.conversation.dialects.anthropic_messages.reply import shown_thinking
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import (
     FormMessage,
+    Reasoning,
     Request,
     ResponseFormat,
     Sampling,
     Text,
     Tool,
+    ToolCall,
     ToolChoice,
     ToolResult,
 )
@@ -82,6 +85,8 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
         response_format=_read_format(config),
         user=text(metadata, "user_id"),
         effort=requested_effort,
+        shows_reasoning=shown_thinking(body).texts,
+        returns_reasoning=shown_thinking(body).blocks,
         sampling=Sampling(
             max_tokens=integer(body, "max_tokens"),
             temperature=number(body, "temperature"),
@@ -110,7 +115,22 @@ def thinking(request: Request) -> effort.ClaudeThinking:
         max_tokens=request.sampling.max_tokens or _default_max_tokens(request, thinks=True),
         must_call=forces_call(request) and accepts_tool_choice(request),
         accepts_budget=_accepts_budget(request.messages),
+        shows=request.shows_reasoning,
     )
+
+
+def refuse_prefill(request: Request) -> None:
+    """Raises `InvalidField` if the request ends with the beginning of an answer, and the model refuses this."""
+    model = claude(request.model)
+    if model is None or model.accepts_prefill:
+        return
+    last = next((message for message in reversed(request.messages) if message.role != "system"), None)
+    if last is not None and last.role == "assistant" and not any(isinstance(part, ToolCall) for part in last.parts):
+        raise InvalidField(
+            "messages",
+            "`messages` must end with a message of the user or a tool's result: this model does not continue a message"
+            " of the assistant.",
+        )
 
 
 def forces_call(request: Request) -> bool:
@@ -144,6 +164,8 @@ def unwritten_for_claude(request: Request) -> frozenset[str]:
     """Return the features that are left out because the model refuses them."""
     planned = thinking(request)
     names = {"effort"} if planned.is_lost else set()
+    if not planned.thinks:
+        names |= {"reasoning", "returned_reasoning"}
     if not accepts_tool_choice(request):
         names.add("tool_choice")
     sampling = accepted_sampling(request, planned.thinks)
@@ -164,10 +186,11 @@ def unwritten(request: Request) -> frozenset[str]:
 def write(request: Request) -> dict[str, Any]:
     planned = thinking(request)
     sampling = accepted_sampling(request, planned.thinks)
+    refuse_prefill(request)
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": sampling.max_tokens or _default_max_tokens(request, thinks=planned.thinks),
-        "messages": content.write_messages(request.messages),
+        "messages": content.write_messages(request.messages, thinks=planned.thinks),
         "system": _write_system(request) or None,
         # In other dialects the maximum is 2.
         "temperature": None if sampling.temperature is None else min(sampling.temperature, 1.0),
@@ -192,18 +215,18 @@ def _default_max_tokens(request: Request, *, thinks: bool) -> int:
 
 
 def _accepts_budget(messages: Sequence[FormMessage]) -> bool:
-    """Return whether Anthropic accepts a thinking budget after these messages: the last ones are the user's, without
-    results of tools. System messages do not count, because they are written elsewhere."""
-    ends_with_user = False
+    """Return whether Anthropic accepts a thinking budget after these messages: the last ones are the user's, and
+    results of tools follow a message of the assistant that begins with its thinking. System messages do not count,
+    because they are written elsewhere."""
+    ends_with_user = has_results = False
     for message in reversed(messages):
         if message.role == "system" or not any(not isinstance(part, Text) or part.text for part in message.parts):
             continue
         if message.role == "assistant":
-            return ends_with_user
+            return ends_with_user and (not has_results or isinstance(message.parts[0], Reasoning))
         ends_with_user = True
-        if any(isinstance(part, ToolResult) for part in message.parts):
-            return False
-    return ends_with_user
+        has_results = has_results or any(isinstance(part, ToolResult) for part in message.parts)
+    return ends_with_user and not has_results
 
 
 def _read_tool(tool: Mapping[str, Any], path: str, lost: dict[str, None]) -> Tool:

@@ -6,12 +6,15 @@ from typing import Any
 import msgspec
 
 from gatehouse.engine.conversation.decoding.answers import decode
-from gatehouse.engine.conversation.dialects.anthropic_messages.reply import FINISH, stop_reason
+from gatehouse.engine.conversation.dialects.anthropic_messages.content import UNSIGNED
+from gatehouse.engine.conversation.dialects.anthropic_messages.reply import FINISH, ShownThinking, stop_reason
 from gatehouse.engine.conversation.dialects.anthropic_messages.tap import fault_in
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, usage_fields
 from gatehouse.engine.conversation.form import (
     Delta,
     GenerationFinished,
+    ReasoningDelta,
+    ReasoningSigned,
     StreamEnded,
     StreamFailed,
     StreamStarted,
@@ -35,10 +38,13 @@ class _Block(msgspec.Struct):
     id: str = ""
     name: str = ""
     text: str = ""
+    data: Any = None
 
 
 class _Delta(msgspec.Struct):
     text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
     partial_json: str | None = None
     stop_reason: str | None = None
     stop_sequence: str | None = None
@@ -57,7 +63,7 @@ _event = msgspec.json.Decoder(_Event)
 
 
 class Reader:
-    """A `StreamReader`. Drops thinking and other blocks that no other dialect has."""
+    """A `StreamReader`. Drops blocks that no other dialect has, such as results of tools that the provider runs."""
 
     __slots__ = ("_tools", "_tools_without_arguments", "_usage")
 
@@ -101,11 +107,17 @@ class Reader:
             self._tools[index] = len(self._tools)
             self._tools_without_arguments.add(index)
             return (ToolStarted(index=self._tools[index], id=block.id, name=block.name),)
+        if block.type == "redacted_thinking" and isinstance(block.data, str) and block.data:
+            return (ReasoningSigned(block.data, is_sealed=True),)
         return (TextDelta(block.text),) if block.type == "text" and block.text else ()
 
     def _delta(self, index: int, delta: _Delta) -> Sequence[Delta]:
         if delta.text:
             return (TextDelta(delta.text),)
+        if delta.thinking:
+            return (ReasoningDelta(delta.thinking),)
+        if delta.signature:
+            return (ReasoningSigned(delta.signature),)
         if delta.partial_json and index in self._tools:
             self._tools_without_arguments.discard(index)
             return (ToolArguments(index=self._tools[index], text=delta.partial_json),)
@@ -123,13 +135,15 @@ class Reader:
 
 
 class Writer:
-    """A `StreamWriter`. Only one block is open at a time: a new block closes the previous one."""
+    """A `StreamWriter`. Only one block is open at a time: a new block closes the previous one. `shown` is what the
+    client expects of the thinking."""
 
-    __slots__ = ("_blocks", "_finished", "_kind", "_tools", "_usage")
+    __slots__ = ("_blocks", "_finished", "_kind", "_shown", "_tools", "_usage")
 
-    def __init__(self) -> None:
+    def __init__(self, shown: ShownThinking) -> None:
+        self._shown = shown
         self._blocks = 0
-        #: the open block: `text`, `tool`, or None
+        #: the open block: `text`, `thinking`, `tool`, or None
         self._kind: str | None = None
         self._tools: dict[int, int] = {}
         self._finished = GenerationFinished(reason="stop")
@@ -141,8 +155,9 @@ class Writer:
                 self._usage = delta.usage
                 return self._start(delta)
             case TextDelta():
-                opening = b"" if self._kind == "text" else self._open("text", {"type": "text", "text": ""})
-                return opening + self._delta(self._blocks - 1, {"type": "text_delta", "text": delta.text})
+                return self._text(delta.text)
+            case ReasoningDelta() | ReasoningSigned():
+                return self._reasoning(delta)
             case ToolStarted():
                 block = {"type": "tool_use", "id": delta.id, "name": delta.name, "input": {}}
                 opening = self._open("tool", block)
@@ -176,17 +191,44 @@ class Writer:
         }
         return _framed("message_start", message=message)
 
+    def _text(self, text: str) -> bytes:
+        opening = b"" if self._kind == "text" else self._open("text", {"type": "text", "text": ""})
+        return opening + self._delta(self._blocks - 1, {"type": "text_delta", "text": text})
+
+    def _reasoning(self, delta: ReasoningDelta | ReasoningSigned) -> bytes:
+        if isinstance(delta, ReasoningDelta):
+            return self._thinking(delta.text) if self._shown.texts else b""
+        return self._signed(delta) if self._shown.blocks else b""
+
+    def _thinking(self, text: str) -> bytes:
+        opening = b""
+        if self._kind != "thinking":
+            opening = self._open("thinking", {"type": "thinking", "thinking": "", "signature": ""})
+        return (
+            opening + self._delta(self._blocks - 1, {"type": "thinking_delta", "thinking": text}) if text else opening
+        )
+
+    def _signed(self, signed: ReasoningSigned) -> bytes:
+        if signed.is_sealed:
+            return self._open("sealed", {"type": "redacted_thinking", "data": signed.signature}) + self._close()
+        # Without a text, the block consists of its signature.
+        opening = b"" if self._kind == "thinking" else self._thinking("")
+        return opening + self._close(signed.signature)
+
     def _open(self, kind: str, block: dict[str, Any]) -> bytes:
         closing = self._close()
         self._kind = kind
         self._blocks += 1
         return closing + _framed("content_block_start", index=self._blocks - 1, content_block=block)
 
-    def _close(self) -> bytes:
+    def _close(self, signature: str = UNSIGNED) -> bytes:
         if self._kind is None:
             return b""
+        signed = b""
+        if self._kind == "thinking":
+            signed = self._delta(self._blocks - 1, {"type": "signature_delta", "signature": signature})
         self._kind = None
-        return _framed("content_block_stop", index=self._blocks - 1)
+        return signed + _framed("content_block_stop", index=self._blocks - 1)
 
     def _delta(self, index: int, delta: dict[str, Any]) -> bytes:
         return _framed("content_block_delta", index=index, delta=delta)

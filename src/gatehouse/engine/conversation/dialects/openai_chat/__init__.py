@@ -28,6 +28,7 @@ class OpenAIChat:
         "detail": "messages.detail",
         "signature": "messages.extra_content",
         "format_strict": "response_format.strict",
+        "document_name": "messages.filename",
     }
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:

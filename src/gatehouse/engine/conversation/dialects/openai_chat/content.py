@@ -3,11 +3,22 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from gatehouse.engine.conversation.conversion.documents import DEFAULT_NAME, data_url, document_in
 from gatehouse.engine.conversation.conversion.images import from_url, to_url
 from gatehouse.engine.conversation.conversion.lost import unread
 from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.conversation.form import FormMessage, Image, Part, Role, Text, ToolCall, ToolResult
+from gatehouse.engine.conversation.form import (
+    Content,
+    Document,
+    FormMessage,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 #: a tool call's field for the extensions of one provider
 _EXTRA: Final = "extra_content"
@@ -16,7 +27,7 @@ _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "u
 
 #: fields that are converted
 _MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_calls", "tool_call_id"})
-_PART_FIELDS: Final = frozenset({"type", "text", "refusal", "image_url"})
+_PART_FIELDS: Final = frozenset({"type", "text", "refusal", "image_url", "file"})
 
 
 def read_messages(messages: Sequence[Mapping[str, Any]], lost: dict[str, None]) -> tuple[FormMessage, ...]:
@@ -26,22 +37,22 @@ def read_messages(messages: Sequence[Mapping[str, Any]], lost: dict[str, None]) 
 
 def write_message(message: FormMessage) -> Iterator[dict[str, Any]]:
     """Yields the messages for one internal message: in this dialect each tool result is its own message."""
-    contents: list[Text | Image] = []
+    contents: list[Content] = []
     calls: list[dict[str, Any]] = []
     for part in message.parts:
         if isinstance(part, ToolResult):
             yield {"role": "tool", "tool_call_id": part.call_id, "content": _write_content(part.content)}
-            # A tool's message has only text; its images follow in the user's message.
-            contents.extend(item for item in part.content if isinstance(item, Image))
+            # A tool's message has only text; its images and documents follow in the user's message.
+            contents.extend(item for item in part.content if not isinstance(item, Text))
         elif isinstance(part, ToolCall):
             function = {"name": part.name, "arguments": part.arguments}
             calls.append({"id": part.id, "type": "function", "function": function, **signature_fields(part.signature)})
-        else:
+        elif not isinstance(part, Reasoning):
             contents.append(part)
     if calls:
         yield {"role": message.role, "content": _write_content(contents) if contents else None, "tool_calls": calls}
     elif contents:
-        yield {"role": message.role, "content": _write_content(contents, images=message.role == "user")}
+        yield {"role": message.role, "content": _write_content(contents, files=message.role == "user")}
 
 
 def _read_message(message: Mapping[str, Any], path: str, lost: dict[str, None]) -> FormMessage:
@@ -53,7 +64,7 @@ def _read_message(message: Mapping[str, Any], path: str, lost: dict[str, None]) 
         call_id = message.get("tool_call_id") or message.get("name")
         if not isinstance(call_id, str):
             raise InvalidField(f"{path}.tool_call_id", f"`{path}.tool_call_id` is required.")
-        content = tuple(part for part in _read_content(message, path, lost) if isinstance(part, Text | Image))
+        content = tuple(part for part in _read_content(message, path, lost) if isinstance(part, Content))
         return FormMessage("user", (ToolResult(call_id=call_id, content=content),))
     calls = tuple(
         _read_call(call, f"{path}.tool_calls[{index}]") for index, call in enumerate(message.get("tool_calls") or ())
@@ -79,7 +90,9 @@ def _read_part(part: Mapping[str, Any], path: str, lost: dict[str, None]) -> Par
     image = part.get("image_url")
     if kind == "image_url" and isinstance(image, dict) and isinstance(image.get("url"), str):
         return from_url(image["url"], image.get("detail"))
-    raise InvalidField(path, f"`{path}`: this provider takes only parts of type `text` and `image_url`.")
+    if kind == "file" and isinstance(part.get("file"), dict):
+        return document_in(part["file"], f"{path}.file", "messages", lost)
+    raise InvalidField(path, f"`{path}`: this provider takes only parts of type `text`, `image_url` and `file`.")
 
 
 def _read_call(call: Mapping[str, Any], path: str) -> ToolCall:
@@ -129,15 +142,18 @@ def signature_of(call: Mapping[str, Any]) -> str | None:
     return signature if isinstance(signature, str) else None
 
 
-def _write_content(parts: Sequence[Text | Image], *, images: bool = False) -> Any:
-    if not images or not any(isinstance(part, Image) for part in parts):
+def _write_content(parts: Sequence[Content], *, files: bool = False) -> Any:
+    if not files or all(isinstance(part, Text) for part in parts):
         return "\n".join(part.text for part in parts if isinstance(part, Text))
     return [_write_part(part) for part in parts]
 
 
-def _write_part(part: Text | Image) -> dict[str, Any]:
+def _write_part(part: Content) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
+    if isinstance(part, Document):
+        name, data = part.name or DEFAULT_NAME, data_url(part, "messages")
+        return {"type": "file", "file": {"filename": name, "file_data": data}}
     image = {"url": to_url(part)}
     if part.detail is not None:
         image["detail"] = part.detail

@@ -9,7 +9,7 @@ from gatehouse.engine.conversation.decoding.answers import UsageReader, decode
 from gatehouse.engine.conversation.dialects.openai_chat.content import signature_fields
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_fields, usage_of
 from gatehouse.engine.conversation.errors import NotConvertible
-from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
+from gatehouse.engine.conversation.form import AnswerPart, Completion, Finish, Reasoning, Text, ToolCall
 
 FINISH: dict[str | None, Finish] = {
     "stop": "stop",
@@ -26,13 +26,24 @@ FAILED_FINISH_REASON: Final = "error"
 
 
 class Chunk(msgspec.Struct):
-    """A part of a content. Other dialects have no equivalent for thoughts, references and similar parts."""
+    """A part of a content. Other dialects have no equivalent for references and similar parts."""
 
     type: str = "text"
     text: str = ""
+    #: a thought: a text, or a list of parts
+    thinking: Any = None
 
 
 Content: TypeAlias = str | list[Chunk] | None
+
+
+def _thought(thinking: Any) -> str:
+    """Return the text of a thought of Mistral's models."""
+    if isinstance(thinking, str):
+        return thinking
+    parts = thinking if isinstance(thinking, list) else ()
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 class Function(msgspec.Struct):
@@ -51,8 +62,24 @@ class _ToolCall(msgspec.Struct):
     id: str | None = None
 
 
-class _Message(msgspec.Struct):
+class Reasoned(msgspec.Struct):
+    """A message, or a piece of it, with the fields for reasoning of servers with a compatible API."""
+
     content: Content = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+
+    @property
+    def thoughts(self) -> str:
+        """The text of the reasoning."""
+        for text in (self.reasoning_content, self.reasoning):
+            if isinstance(text, str) and text:
+                return text
+        chunks = self.content if isinstance(self.content, list) else ()
+        return "".join(_thought(chunk.thinking) for chunk in chunks if chunk.type == "thinking")
+
+
+class _Message(Reasoned):
     refusal: str | None = None
     tool_calls: list[_ToolCall] | None = None
 
@@ -89,9 +116,12 @@ def read(body: bytes) -> Completion:
     if choice.finish_reason == FAILED_FINISH_REASON:
         raise NotConvertible("the model broke down")
     message = choice.message
+    parts: list[AnswerPart] = []
+    if message.thoughts:
+        parts.append(Reasoning(text=message.thoughts))
     contents = ((text_of(message.content), False), (message.refusal, True))
-    texts = tuple(Text(text, refusal=refusal) for text, refusal in contents if text)
-    calls = [
+    parts += [Text(text, refusal=refusal) for text, refusal in contents if text]
+    parts += [
         ToolCall(id=call.id or "", name=call.function.name or "", arguments=call.function.text)
         for call in message.tool_calls or ()
     ]
@@ -99,7 +129,7 @@ def read(body: bytes) -> Completion:
         id=reply.id,
         model=reply.model,
         created=reply.created,
-        parts=texts + tuple(calls),
+        parts=tuple(parts),
         finish=FINISH.get(choice.finish_reason, "stop"),
         usage=usage_of(reply.usage),
     )
@@ -114,6 +144,8 @@ def write(completion: Completion) -> bytes:
         "content": "".join(texts) if texts else None,
         "refusal": "".join(refusals) if refusals else None,
     }
+    if reasoning := "".join(part.text for part in completion.parts if isinstance(part, Reasoning)):
+        message["reasoning_content"] = reasoning
     if calls:
         message["tool_calls"] = [
             {

@@ -42,7 +42,7 @@ _TOOL_FIELDS: Final = frozenset({"type", "function"})
 _FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters", "strict"})
 #: OpenAI's limit for `user`
 MAX_USER_CHARACTERS: Final = 64
-_UNWRITTEN: Final = frozenset({"top_k", "is_error"})
+_UNWRITTEN: Final = frozenset({"top_k", "is_error", "reasoning", "returned_reasoning"})
 _UNWRITTEN_EFFORT: Final = _UNWRITTEN | {"effort"}
 
 
@@ -69,6 +69,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     # Fields that this dialect does not define are in `extra`.
     lost = unread(body, _CONVERTED_FIELDS | (body.keys() - DIALECT_FIELDS))
     tools = tuple(_read_tool(tool, f"tools[{index}]", lost) for index, tool in enumerate(body.get("tools") or ()))
+    requested_effort = effort.of_openai(text(body, "reasoning_effort"), "reasoning_effort")
     return Request(
         model=model,
         stream=stream,
@@ -78,7 +79,8 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
         parallel_tool_calls=boolean(body, "parallel_tool_calls"),
         response_format=_read_format(body.get("response_format")),
         user=text(body, "user"),
-        effort=effort.of_openai(text(body, "reasoning_effort"), "reasoning_effort"),
+        effort=requested_effort,
+        shows_reasoning=requested_effort is not None and requested_effort.level != "none",
         prompt_cache_key=text(body, "prompt_cache_key"),
         extra={name: value for name, value in body.items() if name not in DIALECT_FIELDS},
         sampling=Sampling(

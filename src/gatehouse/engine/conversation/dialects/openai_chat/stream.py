@@ -11,8 +11,8 @@ from gatehouse.engine.conversation.dialects.openai_chat.content import signature
 from gatehouse.engine.conversation.dialects.openai_chat.reply import (
     FAILED_FINISH_REASON,
     FINISH,
-    Content,
     Function,
+    Reasoned,
     text_of,
 )
 from gatehouse.engine.conversation.dialects.openai_chat.tap import fault_in
@@ -20,6 +20,8 @@ from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape,
 from gatehouse.engine.conversation.form import (
     Delta,
     GenerationFinished,
+    ReasoningDelta,
+    ReasoningSigned,
     StreamEnded,
     StreamFailed,
     StreamStarted,
@@ -37,8 +39,7 @@ class _ToolCallDelta(msgspec.Struct):
     function: Function | None = None
 
 
-class _Delta(msgspec.Struct):
-    content: Content = None
+class _Delta(Reasoned):
     refusal: str | None = None
     tool_calls: list[_ToolCallDelta] | None = None
 
@@ -99,6 +100,8 @@ class Reader:
 
     def _choice(self, choice: _Choice, deltas: list[Delta]) -> None:
         if choice.delta is not None:
+            if thoughts := choice.delta.thoughts:
+                deltas.append(ReasoningDelta(thoughts))
             for text, refusal in ((text_of(choice.delta.content), False), (choice.delta.refusal, True)):
                 if text:
                     deltas.append(TextDelta(text, refusal=refusal))
@@ -145,7 +148,9 @@ class Writer:
                 self._created = delta.created or self._created
                 return self._choice({"role": "assistant", "content": ""})
             case TextDelta():
-                return self._choice({"refusal" if delta.refusal else "content": delta.text})
+                return self._choice(_text_fields(delta))
+            case ReasoningDelta():
+                return self._choice({"reasoning_content": delta.text})
             case ToolStarted():
                 function = {"name": delta.name, "arguments": ""}
                 call = {"index": delta.index, "id": delta.id, "type": "function", "function": function}
@@ -160,7 +165,7 @@ class Writer:
                 return b""
             case StreamEnded():
                 return self._usage_chunk() + frame(b"[DONE]")
-            case StreamFailed():
+            case ReasoningSigned() | StreamFailed():
                 return b""
 
     def _usage_chunk(self) -> bytes:
@@ -181,3 +186,7 @@ class Writer:
             **more,
         }
         return frame(msgspec.json.encode(chunk))
+
+
+def _text_fields(delta: TextDelta) -> dict[str, Any]:
+    return {"refusal" if delta.refusal else "content": delta.text}

@@ -40,6 +40,9 @@ class OpenAIResponses:
         "detail": "input.detail",
         "signature": "input.extra_content",
         "format_strict": "text.format.strict",
+        "document_name": "input.filename",
+        "reasoning": "input.reasoning",
+        "returned_reasoning": "include",
     }
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:

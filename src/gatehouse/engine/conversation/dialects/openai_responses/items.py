@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatehouse.engine.conversation.conversion.custom_tools import arguments_of
+from gatehouse.engine.conversation.conversion.documents import document_in
 from gatehouse.engine.conversation.conversion.images import from_url
 from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.dialects.openai_chat.content import signature_of
+from gatehouse.engine.conversation.dialects.openai_responses.reasoning import read_reasoning
 from gatehouse.engine.conversation.dialects.openai_responses.references import References, kind_of
 from gatehouse.engine.conversation.dialects.openai_responses.tools import OfferedTools, ToolKey
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.conversation.form import FormMessage, Image, Part, Role, Text, ToolCall, ToolResult
+from gatehouse.engine.conversation.form import Content, FormMessage, Part, Role, Text, ToolCall, ToolResult
 
 _ROLES: Final[dict[str, Role]] = {
     "system": "system",
@@ -23,7 +25,7 @@ _TEXT_FIELDS: Final = {"input_text": "text", "output_text": "text", "text": "tex
 
 
 #: items of earlier answers that no other provider can use
-_LEFT_OUT: Final = frozenset({"reasoning", "web_search_call", "image_generation_call", "tool_search_call"})
+_LEFT_OUT: Final = frozenset({"web_search_call", "image_generation_call", "tool_search_call", "mcp_list_tools"})
 #: fields of a message that are converted, or have no effect here
 _MESSAGE_FIELDS: Final = frozenset({"type", "role", "content", "id", "status"})
 
@@ -68,21 +70,23 @@ class _ItemReader:
             case "message":
                 for field in item.keys() - _MESSAGE_FIELDS:
                     self._lost[f"input.{field}"] = None
-                return _read_message(item, path)
+                return _read_message(item, path, self._lost)
             case "function_call":
                 return FormMessage("assistant", (self._read_call(item, _required(item, "arguments", path), path),))
             case "custom_tool_call":
                 arguments = arguments_of(_required(item, "input", path))
                 return FormMessage("assistant", (self._read_call(item, arguments, path),))
             case "function_call_output" | "custom_tool_call_output":
-                return FormMessage("user", (_read_result(item, path),))
+                return FormMessage("user", (_read_result(item, path, self._lost),))
             case "additional_tools" | "tool_search_output":
                 # Their tools are read with those of the request.
                 return None
             case "item_reference":
                 self._references.leave_out(index, self._lost)
                 return None
-            case kind if kind in _LEFT_OUT:
+            case "reasoning" if (reasoning := read_reasoning(item)) is not None:
+                return FormMessage("assistant", (reasoning,))
+            case kind if kind == "reasoning" or kind in _LEFT_OUT:
                 self._lost[f"input.{kind}"] = None
                 return None
         raise InvalidField(
@@ -102,22 +106,22 @@ class _ItemReader:
         )
 
 
-def _read_message(item: Mapping[str, Any], path: str) -> FormMessage:
+def _read_message(item: Mapping[str, Any], path: str, lost: dict[str, None]) -> FormMessage:
     role = _ROLES.get(word(item.get("role")) or "")
     if role is None:
         raise InvalidField(f"{path}.role", f"`{path}.role` must be `user`, `assistant`, `system` or `developer`.")
-    return FormMessage(role, _read_content(item.get("content"), f"{path}.content"))
+    return FormMessage(role, _read_content(item.get("content"), f"{path}.content", lost))
 
 
-def _read_content(content: Any, path: str) -> tuple[Text | Image, ...]:
+def _read_content(content: Any, path: str, lost: dict[str, None]) -> tuple[Content, ...]:
     if isinstance(content, str):
         return (Text(content),) if content else ()
     if not isinstance(content, list):
         raise InvalidField(path, f"`{path}` must be a string or a list of parts.")
-    return tuple(_read_part(part, f"{path}[{index}]") for index, part in enumerate(content))
+    return tuple(_read_part(part, f"{path}[{index}]", lost) for index, part in enumerate(content))
 
 
-def _read_part(part: Any, path: str) -> Text | Image:
+def _read_part(part: Any, path: str, lost: dict[str, None]) -> Content:
     if not isinstance(part, dict):
         raise InvalidField(path, f"`{path}` must be an object.")
     kind = part.get("type")
@@ -130,17 +134,18 @@ def _read_part(part: Any, path: str) -> Text | Image:
                 f"{path}.image_url", f"`{path}.image_url` is required: the gateway does not store files."
             )
         return from_url(part["image_url"], part.get("detail"))
+    if kind == "input_file":
+        return document_in(part, path, "input", lost)
     raise InvalidField(
-        path, f"`{path}` must be of type `input_text`, `input_image`, `output_text` or `refusal`, with its text or URL."
+        path,
+        f"`{path}` must be of type `input_text`, `input_image`, `input_file`, `output_text` or `refusal`, with its"
+        " text, data or URL.",
     )
 
 
-def _read_result(item: Mapping[str, Any], path: str) -> ToolResult:
-    content: tuple[Part, ...] = _read_content(item.get("output"), f"{path}.output")
-    return ToolResult(
-        call_id=_required(item, "call_id", path),
-        content=tuple(part for part in content if isinstance(part, Text | Image)),
-    )
+def _read_result(item: Mapping[str, Any], path: str, lost: dict[str, None]) -> ToolResult:
+    content = _read_content(item.get("output"), f"{path}.output", lost)
+    return ToolResult(call_id=_required(item, "call_id", path), content=content)
 
 
 def _required(item: Mapping[str, Any], field: str, path: str) -> str:

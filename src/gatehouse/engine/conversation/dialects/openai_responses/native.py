@@ -9,6 +9,7 @@ import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall, NativeOptions
 from gatehouse.engine.conversation.decoding.optional_fields import word
+from gatehouse.engine.conversation.dialects.openai_responses.reasoning import is_converted
 from gatehouse.engine.conversation.dialects.openai_responses.references import References, kind_of
 from gatehouse.engine.conversation.errors import NotConvertible
 
@@ -87,6 +88,10 @@ def _forwarded_items(items: Sequence[Any], options: NativeOptions) -> Sequence[A
         if kind == "item_reference" and word(item.get("id")) not in options.references:
             references = references or References(items)
             references.leave_out(index, options.lost)
+            changed = True
+            continue
+        if kind == "reasoning" and is_converted(item):
+            options.lost["input.reasoning"] = None
             changed = True
             continue
         forwarded_item = item

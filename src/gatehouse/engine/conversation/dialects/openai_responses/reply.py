@@ -8,8 +8,14 @@ import msgspec
 
 from gatehouse.engine.conversation.conversion.custom_tools import input_of
 from gatehouse.engine.conversation.dialects.openai_chat.content import signature_fields
+from gatehouse.engine.conversation.dialects.openai_responses.reasoning import (
+    ShownReasoning,
+    is_shown,
+    reasoning_item,
+    shown_reasoning,
+)
 from gatehouse.engine.conversation.dialects.openai_responses.tools import DeclaredTool, read_tools
-from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
+from gatehouse.engine.conversation.form import Completion, Finish, Reasoning, Text, ToolCall
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.foundation.ids import new_id
 
@@ -25,7 +31,8 @@ def write(completion: Completion, body: Mapping[str, Any]) -> bytes:
     """Return the body for the client. `body` is the client's request."""
     rendered = response(
         body, response_id(completion.id), completion.model, completion.created or int(time.time()),
-        output=_items(completion, read_tools(body).by_function), finish=completion.finish, usage=completion.usage,
+        output=_items(completion, read_tools(body).by_function, shown_reasoning(body)),
+        finish=completion.finish, usage=completion.usage,
     )  # fmt: skip
     return msgspec.json.encode(rendered)
 
@@ -112,7 +119,7 @@ def _whole_call_item(id: str, status_: str, call: ToolCall, tool: DeclaredTool |
     return call_item(id, status_, call, tool)
 
 
-def _items(completion: Completion, tools: Mapping[str, DeclaredTool]) -> list[dict[str, Any]]:
+def _items(completion: Completion, tools: Mapping[str, DeclaredTool], shown: ShownReasoning) -> list[dict[str, Any]]:
     """Return the items of the answer. As in a stream, consecutive texts form one message, and consecutive texts of one
     kind (answer or refusal) form one part of it."""
     id_, closed = completion.id, status(completion.finish)
@@ -126,7 +133,11 @@ def _items(completion: Completion, tools: Mapping[str, DeclaredTool]) -> list[di
             texts.clear()
 
     for item in completion.parts:
-        if isinstance(item, ToolCall):
+        if isinstance(item, Reasoning):
+            if is_shown(item, shown):
+                close()
+                items.append(reasoning_item(f"{id_}_{len(items)}", item, shown))
+        elif isinstance(item, ToolCall):
             close()
             items.append(_whole_call_item(f"{id_}_{len(items)}", closed, item, tools.get(item.name)))
         elif texts and texts[-1].refusal == item.refusal:

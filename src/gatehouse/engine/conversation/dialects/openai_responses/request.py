@@ -12,6 +12,7 @@ from gatehouse.engine.conversation.decoding.optional_fields import (
     text,
 )
 from gatehouse.engine.conversation.dialects.openai_responses.items import read_items
+from gatehouse.engine.conversation.dialects.openai_responses.reasoning import ENCRYPTED, shown_reasoning
 from gatehouse.engine.conversation.dialects.openai_responses.tools import read_choice, read_tools
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import FormMessage, Request, ResponseFormat, Sampling, Text
@@ -19,8 +20,8 @@ from gatehouse.engine.conversation.form import FormMessage, Request, ResponseFor
 #: fields that are converted, or do not concern the provider
 _CONVERTED_FIELDS: Final = frozenset(
     {
-        "input", "instructions", "max_output_tokens", "model", "parallel_tool_calls", "prompt_cache_key", "reasoning",
-        "stream", "stream_options", "temperature", "text", "tool_choice", "tools", "top_p", "user",
+        "include", "input", "instructions", "max_output_tokens", "model", "parallel_tool_calls", "prompt_cache_key",
+        "reasoning", "stream", "stream_options", "temperature", "text", "tool_choice", "tools", "top_p", "user",
     }
 )  # fmt: skip
 #: fields of this dialect; other fields are extensions of a provider
@@ -41,10 +42,13 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     reasoning, text_options = body.get("reasoning") or {}, body.get("text") or {}
     lost = (
         unread(body, _CONVERTED_FIELDS | (body.keys() - _DIALECT_FIELDS))
-        | unread(reasoning, frozenset({"effort"}), "reasoning.")
+        | unread(reasoning, frozenset({"effort", "summary", "generate_summary"}), "reasoning.")
         | unread(text_options, frozenset({"format"}), "text.")
         | tools.lost
     )
+    if any(value != ENCRYPTED for value in body.get("include") or ()):
+        lost["include"] = None
+    shown = shown_reasoning(body)
     messages = read_items(body["input"], tools, lost)
     instructions = text(body, "instructions")
     if instructions:
@@ -62,6 +66,8 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
         response_format=_read_format(text_options.get("format")),
         user=text(body, "user"),
         effort=effort.of_openai(text(reasoning, "effort"), "reasoning.effort"),
+        shows_reasoning=shown.texts,
+        returns_reasoning=shown.signatures,
         prompt_cache_key=text(body, "prompt_cache_key"),
         extra={name: value for name, value in body.items() if name not in _DIALECT_FIELDS},
         sampling=Sampling(

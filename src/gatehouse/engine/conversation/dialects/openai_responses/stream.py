@@ -8,6 +8,12 @@ from typing import Any
 import msgspec
 
 from gatehouse.engine.conversation.conversion.custom_tools import InputReader
+from gatehouse.engine.conversation.dialects.openai_responses.reasoning import (
+    ShownReasoning,
+    reasoning_item,
+    shown_reasoning,
+    summary_part,
+)
 from gatehouse.engine.conversation.dialects.openai_responses.reply import (
     call_item,
     call_item_id,
@@ -22,6 +28,9 @@ from gatehouse.engine.conversation.form import (
     Delta,
     Finish,
     GenerationFinished,
+    Reasoning,
+    ReasoningDelta,
+    ReasoningSigned,
     StreamEnded,
     StreamFailed,
     StreamStarted,
@@ -48,6 +57,41 @@ class _Message:
     def rendered(self, status_: str) -> dict[str, Any]:
         parts = [] if status_ == "in_progress" else self.parts
         return message_item(self.id, status_, [part("".join(text), refusal=refusal) for text, refusal in parts])
+
+
+class _Reasoning:
+    """An item with reasoning that is not complete."""
+
+    __slots__ = ("_id", "_pieces", "_shown", "signed")
+
+    def __init__(self, id: str, shown: ShownReasoning) -> None:
+        self._id = id
+        self._shown = shown
+        self._pieces: list[str] = []
+        self.signed: ReasoningSigned | None = None
+
+    @property
+    def item_id(self) -> str:
+        return f"rs_{self._id}"
+
+    @property
+    def has_text(self) -> bool:
+        return bool(self._pieces)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+    def push(self, piece: str) -> None:
+        self._pieces.append(piece)
+
+    def rendered(self, status_: str) -> dict[str, Any]:
+        reasoning = Reasoning()
+        if status_ != "in_progress":
+            signed = self.signed
+            signature, is_sealed = (None, False) if signed is None else (signed.signature, signed.is_sealed)
+            reasoning = Reasoning(text=self.text, signature=signature, is_sealed=is_sealed)
+        return reasoning_item(self._id, reasoning, self._shown)
 
 
 class _Call:
@@ -97,17 +141,20 @@ class Writer:
     """A `StreamWriter`. Items of tool calls stay open until the end, because calls may be parallel."""
 
     __slots__ = (
-        "_body", "_calls", "_completion_id", "_created", "_finish", "_id", "_items", "_model", "_number", "_tools",
-        "_usage",
+        "_body", "_calls", "_completion_id", "_created", "_finish", "_id", "_items", "_model", "_number", "_shown",
+        "_tools", "_unsigned", "_usage",
     )  # fmt: skip
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         """`body` is the client's request."""
         self._body = body
+        self._shown = shown_reasoning(body)
         self._tools = read_tools(body).by_function
         self._completion_id = self._id = self._model = ""
         self._created = 0
-        self._items: list[_Message | _Call] = []
+        self._items: list[_Message | _Reasoning | _Call] = []
+        #: reasoning that is only shown if its signature follows
+        self._unsigned: list[str] = []
         #: index of a tool call to index of its item
         self._calls: dict[int, int] = {}
         self._finish: Finish = "stop"
@@ -120,6 +167,8 @@ class Writer:
                 return b"".join(self._start(delta))
             case TextDelta():
                 return b"".join(self._text(delta))
+            case ReasoningDelta() | ReasoningSigned():
+                return b"".join(self._reasoned(delta))
             case ToolStarted():
                 return b"".join(self._call(delta))
             case ToolArguments():
@@ -144,6 +193,7 @@ class Writer:
 
     def _text(self, delta: TextDelta) -> Iterator[bytes]:
         if not self._items or not isinstance(self._items[-1], _Message):
+            yield from self._close_last()
             yield self._added(_Message(self._next_id()))
         message, index = self._items[-1], len(self._items) - 1
         assert isinstance(message, _Message)
@@ -159,10 +209,48 @@ class Writer:
             yield self._part_event("response.output_text.delta", message, index, delta=delta.text, logprobs=[])
 
     def _call(self, started: ToolStarted) -> Iterator[bytes]:
-        if self._items and isinstance(self._items[-1], _Message):
-            yield from self._done(len(self._items) - 1, "completed")
+        yield from self._close_last()
         self._calls[started.index] = len(self._items)
         yield self._added(_Call(self._next_id(), started, self._tools.get(started.name)))
+
+    def _reasoned(self, delta: ReasoningDelta | ReasoningSigned) -> Iterator[bytes]:
+        if isinstance(delta, ReasoningSigned):
+            if any(self._shown):
+                yield from self._signed(delta)
+        elif self._shown.texts:
+            yield from self._reasoning(delta.text)
+        elif self._shown.signatures:
+            self._unsigned.append(delta.text)
+
+    def _reasoning(self, text: str) -> Iterator[bytes]:
+        last = self._items[-1] if self._items else None
+        if not isinstance(last, _Reasoning) or last.signed is not None:
+            yield from self._close_last()
+            last = _Reasoning(self._next_id(), self._shown)
+            yield self._added(last)
+        location = {"item_id": last.item_id, "output_index": len(self._items) - 1, "summary_index": 0}
+        if text and not last.has_text:
+            yield self._event("response.reasoning_summary_part.added", **location, part=summary_part(""))
+        if text:
+            last.push(text)
+            yield self._event("response.reasoning_summary_text.delta", **location, delta=text)
+
+    def _signed(self, signed: ReasoningSigned) -> Iterator[bytes]:
+        if self._unsigned:
+            yield from self._reasoning("".join(self._unsigned))
+            self._unsigned.clear()
+        last = self._items[-1] if self._items else None
+        if signed.is_sealed or not isinstance(last, _Reasoning) or last.signed is not None:
+            yield from self._close_last()
+            last = _Reasoning(self._next_id(), self._shown)
+            yield self._added(last)
+        last.signed = signed
+
+    def _close_last(self) -> Iterator[bytes]:
+        """Yields the end of the last item. Items of tool calls end later."""
+        self._unsigned.clear()
+        if self._items and not isinstance(self._items[-1], _Call):
+            yield from self._done(len(self._items) - 1, "completed")
 
     def _arguments(self, delta: ToolArguments) -> bytes:
         index = self._calls.get(delta.index)
@@ -180,11 +268,11 @@ class Writer:
     def _end(self) -> Iterator[bytes]:
         closed = status(self._finish)
         for index, item in enumerate(self._items):
-            # A message followed by another item was completed when that item began.
+            # A message or reasoning followed by another item was completed when that item began.
             if isinstance(item, _Call) or index == len(self._items) - 1:
                 yield from self._done(index, closed)
         output = [
-            item.rendered("completed" if isinstance(item, _Message) and item is not self._items[-1] else closed)
+            item.rendered("completed" if not isinstance(item, _Call) and item is not self._items[-1] else closed)
             for item in self._items
         ]
         rendered = response(
@@ -196,6 +284,11 @@ class Writer:
         item = self._items[index]
         if isinstance(item, _Message):
             yield from self._part_done(item, index)
+        elif isinstance(item, _Reasoning):
+            if item.has_text:
+                location = {"item_id": item.item_id, "output_index": index, "summary_index": 0}
+                yield self._event("response.reasoning_summary_text.done", **location, text=item.text)
+                yield self._event("response.reasoning_summary_part.done", **location, part=summary_part(item.text))
         elif item.is_custom:
             yield self._call_delta(item, index, item.finish())
             location = {"item_id": item.item_id, "output_index": index}
@@ -219,7 +312,7 @@ class Writer:
             yield self._part_event("response.output_text.done", message, index, text=text, logprobs=[])
         yield self._part_event("response.content_part.done", message, index, part=part(text, refusal=refusal))
 
-    def _added(self, item: _Message | _Call) -> bytes:
+    def _added(self, item: _Message | _Reasoning | _Call) -> bytes:
         self._items.append(item)
         index = len(self._items) - 1
         return self._event("response.output_item.added", output_index=index, item=item.rendered("in_progress"))

@@ -13,7 +13,7 @@ from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.decoding.bodies import decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS, Dialect
-from gatehouse.engine.conversation.dialects.anthropic_messages import BETA, AnthropicMessages
+from gatehouse.engine.conversation.dialects.anthropic_messages import BETA, AnthropicMessages, forwarded
 from gatehouse.engine.conversation.dialects.anthropic_messages.shape import MessagesShape
 from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.dialects.openai_responses import OpenAIResponses
@@ -97,7 +97,7 @@ class AnthropicTokenCount:
         return self._calls.render_stream_error(error)
 
     def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
-        return {**call.body, "model": model}, ChatTap(call.model, withhold_usage=False)
+        return forwarded(call, model), ChatTap(call.model, withhold_usage=False)
 
     def check_reply(self, body: bytes) -> Usage | None:
         self.read_count(body)
