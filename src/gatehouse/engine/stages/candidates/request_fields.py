@@ -42,7 +42,7 @@ def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
     fields = x.derived.fields
     if fields is None:
         fields = uncommon(x.call.dialect, x.call.body)
-        if _may_refer_to_files(x.call.came):
+        if _may_refer_to_files(x.call.raw_body):
             fields = (*fields, *file_references(x.call.body))
         x.derived.fields = fields
         if fields:

@@ -27,7 +27,7 @@ def forwarded(call: ModelCall, model: str) -> dict[str, Any]:
     """Return the body for a provider. It lacks thinking of other models, which Anthropic's would refuse."""
     body = {**call.body, "model": model}
     # The search costs little; most calls have no such thinking.
-    if _UNSIGNED_BYTES in call.came:
+    if _UNSIGNED_BYTES in call.raw_body:
         messages = content.without_unsigned(body["messages"])
         if messages != body["messages"]:
             body["messages"] = messages
