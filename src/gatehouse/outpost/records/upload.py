@@ -59,7 +59,8 @@ class RecordUpload(JournalLoop):
 
     def retry_seconds(self, failures: int) -> float:
         doublings = min(failures - 1, _MAX_DOUBLINGS)
-        return min(_MIN_RETRY_SECONDS * (1 << doublings), _MAX_RETRY_SECONDS) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load
+        seconds = min(_MIN_RETRY_SECONDS * float(2**doublings), _MAX_RETRY_SECONDS)
+        return seconds * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load
 
     async def send_next(self) -> bool:
         """Uploads one batch. Returns whether there may be more records. Raises `PlatformUnavailable`,
