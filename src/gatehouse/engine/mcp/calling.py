@@ -118,9 +118,8 @@ class ToolCalls:
             await record(state, self._ports)
             raise Internal from None
         await record(state, self._ports)
-        call_request = state.call_request
-        assert call_request is not None
-        return result, call_request.inspection.action if call_request.inspection else "ALLOW"
+        inspection = None if state.call_request is None else state.call_request.inspection
+        return result, (inspection and inspection.action) or "ALLOW"
 
     def _record_without_client(self, state: ToolCallState) -> None:
         try:
