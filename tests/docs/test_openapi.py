@@ -96,7 +96,7 @@ def test_the_examples_are_valid_calls(path: str) -> None:
         assert call.model == example["value"]["model"]
 
 
-def test_the_example_of_a_scan_is_one() -> None:
+def test_the_example_of_a_scan_is_a_valid_scan() -> None:
     content = gateway_paths()[SCAN]["post"]["requestBody"]["content"]["application/json"]
     assert decode(msgspec.json.encode(content["example"])).text
 

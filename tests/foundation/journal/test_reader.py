@@ -295,8 +295,8 @@ async def test_a_new_reader_skips_writers_that_only_a_follower_still_needs(
 def test_records_of_a_writer_that_dies_during_a_read_are_not_skipped(
     reader: JournalReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reader checks whether the writer lives before it lists the segments. So it reads records that are written in
-    between with the next batch."""
+    """The reader checks whether the writer lives before it lists the segments. Records that are written between the two
+    steps are read in the next batch."""
     directory = tmp_path / str(uuid4())
     directory.mkdir()
     lock = files.lock(directory / files.LOCK)

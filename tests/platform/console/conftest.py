@@ -26,9 +26,10 @@ from gatehouse.platform.console.files import BUILT, INDEX
 
 ROOT: Final = Path(__file__).parents[3]
 CONSOLE: Final = ROOT / "console"
-#: The goal of the first load: everything with a path under /console that the browser loads until the overview with its
-#: charts is drawn, compressed with brotli. Answers of the API are not counted. `test_first_load_browser` counts all of
-#: it in Chromium. `test_build` needs no browser, and counts only the scripts and styles that index.html names.
+#: The goal for the size of the first load, compressed with brotli. The first load consists of all files under /console
+#: that the browser loads before the overview with its charts is drawn. Answers of the API are not counted.
+#: `test_first_load_browser` counts all of it in Chromium. `test_build` needs no browser, and counts only the scripts
+#: and styles that index.html names.
 MAX_FIRST_LOAD_BYTES: Final = 250_000
 DESK: Final = {"width": 1440, "height": 900}
 

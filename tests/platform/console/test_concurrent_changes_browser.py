@@ -56,7 +56,7 @@ async def test_a_model_access_rule_that_somebody_else_replaced_is_kept_until_the
 
 
 def settings(client: httpx2.Client) -> dict[str, Any]:
-    """Return the settings of the recording of requests without their sources."""
+    """Return the settings for recording requests. The fields with the sources of the settings are left out."""
     answer: dict[str, Any] = client.get(SAMPLING).json()
     del answer["sources"]
     return answer

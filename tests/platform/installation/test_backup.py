@@ -84,7 +84,8 @@ def test_a_restored_database_equals_the_saved_one(make: Make, tmp_path: Path) ->
 
 
 def test_revisions_after_a_restore_are_higher_than_lost_ones(make: Make, tmp_path: Path) -> None:
-    """An outpost knows a later version than the restored one, and would refuse older ones, even with a kill switch."""
+    """An outpost may have a later version than the restored one. It would refuse older versions, even with a kill
+    switch."""
     installed, file = make(prepared=True), tmp_path / "saved.tar"
     backup.save(installed, file)
     with psycopg.connect(installed.owner_url) as connection:

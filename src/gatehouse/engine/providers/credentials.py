@@ -34,7 +34,7 @@ class ReadCredentials(msgspec.Struct, frozen=True):
 
 
 def environment_name(provider_id: str) -> str:
-    """Return the provider's id, or the name of a credential (`credential_key`), as it stands in the names of an
+    """Return the provider's id, or the name of a credential (`credential_key`), as it is written in the names of an
     outpost's environment variables. The label of a credential follows two underscores."""
     return _NOT_ALPHANUMERIC.sub("_", provider_id.replace("/", "//").upper())
 
@@ -56,8 +56,8 @@ def read_credentials(kind: ProviderKind, body: Mapping[str, Any]) -> ReadCredent
 
 
 def fields_per_credential(kind: ProviderKind, config: Mapping[str, Any]) -> tuple[CredentialField, ...]:
-    """Return the fields that each credential of the provider has its own value of. There are none if the provider uses
-    the identity of the machine. A way of authentication is left out if one of its settings is missing in the
+    """Return the fields that have a separate value in each credential of the provider. There are none if the provider
+    uses the identity of the machine. A way of authentication is left out if one of its settings is missing in the
     provider's configuration."""
     fields = kind.credential_fields
     if any(field.form == "flag" and config.get(field.name) is True for field in fields):
@@ -76,7 +76,7 @@ def read_secret(kind: ProviderKind, config: Mapping[str, Any], body: Mapping[str
     `InvalidCredentials` with all faults."""
     own = fields_per_credential(kind, config)
     if len(own) == 1:
-        # A credential without any value would be none.
+        # Without a required field, a credential without any value would be accepted.
         own = (msgspec.structs.replace(own[0], required=True),)
     values, _ = _validated(own, body, defaults={}, owner=f"A credential of a provider of kind {kind.name}")
     return values

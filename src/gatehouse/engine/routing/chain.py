@@ -213,7 +213,7 @@ class Chooser:
         return ordered(alias, deployments, view)
 
     def _rests(self, x: CallRequest, ports: Ports, candidate: Candidate) -> bool:
-        """Return whether a deployment's candidate is unavailable, or the credential that it names is."""
+        """Return whether a deployment's candidate, or the credential that it names, is unavailable."""
         return self._is_unavailable(x, ports, candidate) or not self._credentials.is_available(
             x.identified.policy.tenant_id, candidate
         )

@@ -172,7 +172,7 @@ class Credentials:
         try:
             return self._secrets.open(tenant_id, credential.key, credential.sealed)
         except Unavailable:
-            # It cannot be opened under the current master keys. The others may be.
+            # This credential cannot be opened under the current master keys. Other credentials may be usable.
             return {}
 
     def _rest_of(self, tenant_id: TenantId, candidate: Candidate, credential: Credential) -> float:

@@ -9,7 +9,8 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-#: Number of tasks from which a caller waits for its own task. So the number is bounded and no task is dropped.
+#: If this number of tasks is running, a caller waits for its own task. So the number is bounded, and no task is
+#: dropped.
 _MAX_TASKS: Final = 256
 
 

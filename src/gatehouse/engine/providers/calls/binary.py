@@ -57,8 +57,8 @@ class Binary:
 
 
 def check_recording(headers: Mapping[str, str]) -> None:
-    """Raises `ProviderFailed` for an answer that is a text, such as an error with the status 200. It would reach the
-    client without inspection."""
+    """Raises `ProviderFailed` for an answer that is a text, such as an error with the status 200. A text would reach
+    the client without inspection."""
     media_type = headers.get("content-type", "").lower()
     if media_type.startswith(_TEXT_TYPES):
         raise ProviderFailed("bad_reply")

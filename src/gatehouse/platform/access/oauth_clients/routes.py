@@ -42,7 +42,7 @@ LoadedClient = Annotated[OAuthClientRow, Depends(_load_client)]
 _NO_ORGANIZATION: Final[dict[int | str, dict[str, Any]]] = {
     404: {"description": "There is no such organization, or you may not see it."}
 }
-#: `If-Match` conflicts have the form of administration, this error has a code.
+#: The two errors have different forms: a conflict of `If-Match` has no code, and this error has one.
 _TOO_MANY_SECRETS: Final[dict[int | str, dict[str, Any]]] = {
     409: {
         "description": "Three earlier secrets are still accepted (`too_many_secrets`).",
@@ -132,8 +132,8 @@ async def rotate_oauth_client_secret(
     body: SecretRotation | None = None,
 ) -> RotatedSecret:
     """Returns a new secret, which is shown only once. The previous secret stays valid for OAUTH_SECRET_GRACE_SECONDS,
-    or for the time in the body. Secrets before it stay valid until the end that their own rotation set. At most three
-    earlier secrets are valid at the same time."""
+    or for the time in the body. Secrets before it stay valid until the time that was set when they were replaced. At
+    most three earlier secrets are valid at the same time."""
     requested = None if body is None else body.grace_period_seconds
     grace_seconds = host.settings.oauth_secret_grace_seconds if requested is None else requested
     shorten = requested is not None

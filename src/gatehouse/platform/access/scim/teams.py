@@ -39,9 +39,9 @@ _MAX_MEMBERS_PER_PAGE: Final = 20_000
 #: Maximum number of members of a group in the response to a PATCH that selects no attributes. Entra ID sends thousands
 #: of members and does not read the responses.
 _MAX_MEMBERS_IN_PATCH_RESPONSE: Final = 1_000
-#: Maximum user ids in one audit event.
+#: Maximum number of user ids in one audit event.
 _MAX_USERS_PER_EVENT: Final = 500
-#: Maximum changed members that workers reload one by one. With more, reloading the whole group is faster.
+#: Maximum number of changed members that workers reload one by one. With more, reloading the whole group is faster.
 _MAX_USER_TOUCHES: Final = 200
 _ATTRIBUTES: Final = {"name": "displayName", "external_group_id": "externalId"}
 
