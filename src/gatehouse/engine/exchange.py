@@ -12,7 +12,7 @@ proceeds.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from decimal import Decimal
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -30,6 +30,7 @@ from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller
 from gatehouse.policy.aliases import Alias, Deployment
 from gatehouse.policy.catalog import Candidate
+from gatehouse.policy.mcp import McpServerRecord, McpToolRecord
 from gatehouse.policy.routing import ModelUse, RoutingPolicy
 from gatehouse.policy.rules.evaluation import Facts
 from gatehouse.policy.snapshot import Snapshot
@@ -165,6 +166,13 @@ class Derived(msgspec.Struct, kw_only=True):
     routing_needs: RoutingNeeds | None = None
 
 
+class CalledTool(NamedTuple):
+    """The tool that a call names."""
+
+    server: McpServerRecord
+    tool: McpToolRecord
+
+
 class CallRequest(msgspec.Struct, kw_only=True):
     """A decoded call, and the results of its stages (`pipeline.CALL`, `pipeline.CANDIDATE`) for its record."""
 
@@ -179,6 +187,8 @@ class CallRequest(msgspec.Struct, kw_only=True):
     #: None if no sample is stored
     sample: CallSample | None = None
     derived: Derived = msgspec.field(default_factory=Derived)
+    #: None for a model call
+    called_tool: CalledTool | None = None
 
 
 class Routed(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ from gatehouse.engine.stages.calls import (
     response_cache,
     response_state,
     sampling,
+    tool_rules,
 )
 from gatehouse.engine.stages.candidates import (
     kill_switch,
@@ -136,7 +137,7 @@ ERROR_TEXT: Final = dlp_output.of_error
 
 #: 4. to 7. For calls of tools: `check(CallRequest)` for the arguments, and `inspect(CallRequest, result, size, ports)`
 #: for the result.
-TOOL_CALL: Final = (content_filters.check, dlp_input.inspect)
+TOOL_CALL: Final = (content_filters.check, dlp_input.inspect, tool_rules.judge)
 TOOL_RESULT: Final = dlp_output.inspect_tool_result
 
 #: 8. After the end of the request, even if the client has disconnected: `settle(Exchange)`. The record is written next.

@@ -25,6 +25,8 @@ class McpToolRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     hash: str
     definition: str
+    #: whether a person must approve each call
+    approval_required: bool = False
 
 
 class McpAccessRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +74,8 @@ class _SubjectRules(msgspec.Struct, frozen=True, gc=False):
 
 
 class McpServer(msgspec.Struct, frozen=True, kw_only=True):
+    """A compiled server. `tools` are in the order of their names."""
+
     record: McpServerRecord
     tools: Mapping[str, McpToolRecord]
     rules: Mapping[Subject, _SubjectRules]
@@ -90,6 +94,22 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
             granted = granted or tool in rules.allowed or None in rules.allowed
         return granted
 
+    def permitted(self, caller: Caller) -> Iterator[McpToolRecord]:
+        """Yield the tools that the caller may call, by name. The rules are read once, because an organization may have
+        many servers with many tools."""
+        allowed: set[str | None] = {None} if self.record.access == "open" else set()
+        denied: set[str | None] = set()
+        for subject in subjects_of(caller) if self.rules else ():
+            if (rules := self.rules.get(subject)) is not None:
+                allowed |= rules.allowed
+                denied |= rules.denied
+        if not allowed or None in denied:
+            return
+        names = self.tools if None in allowed else sorted(name for name in allowed if name in self.tools)
+        for name in names:
+            if name not in denied:
+                yield self.tools[name]
+
 
 def subjects_of(caller: Caller) -> Iterator[Subject]:
     """Yield the subjects whose rules apply to the caller."""
@@ -104,12 +124,14 @@ def subjects_of(caller: Caller) -> Iterator[Subject]:
 
 
 def compile_mcp_servers(records: Iterable[McpServerRecord]) -> Mapping[str, McpServer]:
-    """Return the servers by name."""
+    """Return the servers by name. They and their tools are in the order of their names."""
     return {
         record.name: McpServer(
-            record=record, tools={tool.name: tool for tool in record.tools}, rules=_rules(record.rules)
+            record=record,
+            tools={tool.name: tool for tool in sorted(record.tools, key=lambda tool: tool.name)},
+            rules=_rules(record.rules),
         )
-        for record in records
+        for record in sorted(records, key=lambda record: record.name)
     }
 
 

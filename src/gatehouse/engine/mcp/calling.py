@@ -10,7 +10,7 @@ import structlog
 
 from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.exchange import CallRequest, Identified
+from gatehouse.engine.exchange import CalledTool, CallRequest, Identified
 from gatehouse.engine.mcp import upstream
 from gatehouse.engine.mcp.definitions import input_schema
 from gatehouse.engine.mcp.errors import (
@@ -30,6 +30,7 @@ from gatehouse.engine.mcp.upstream import Target, UpstreamFailed
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing.attempts import CredentialRevoked, OutOfTouch
 from gatehouse.engine.stages.calls.dlp_output import approved
+from gatehouse.engine.stages.calls.tool_rules import ARGUMENTS
 from gatehouse.engine.verdict import ALLOW, Hold, Rewrite, resolved
 from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
 from gatehouse.policy.mcp import McpServer, McpServerRecord, McpToolRecord
@@ -38,9 +39,6 @@ log = structlog.get_logger(__name__)
 
 #: parameters of `tools/call` for which an agent and a server must exchange more than one message
 _UNSUPPORTED: Final = ("inputResponses", "requestState", "task")
-#: Field of the body in which the stages see the arguments. Content filters read the topics of this field. No stage
-#: treats it specially, as it would `input` or `text`.
-_ARGUMENTS: Final = "query"
 #: number of times that a call synchronizes the switches before it fails
 _MAX_SYNCHRONIZATIONS: Final = 5
 
@@ -72,13 +70,13 @@ class ToolCalls:
         return Target(record=server, revision=server.revision, header=header, gate=gate)
 
     async def answer(
-        self, x: Identified, server: McpServer, message: ClientMessage, public_session_id: str | None
+        self, x: Identified, server: McpServer, name: str, message: ClientMessage, public_session_id: str | None
     ) -> tuple[dict[str, Any], str]:
-        """Return the result of `tools/call`, and the action of DLP. The call is recorded in every case. Raises
+        """Return the result of `tools/call` for the server's tool `name`, and the action of DLP. The call is recorded in every case. Raises
         `Refusal`."""
         state = ToolCallState(identified=x, server=server.record)
         try:
-            result = await self._call(state, server, message, public_session_id)
+            result = await self._call(state, server, name, message, public_session_id)
         except Refusal as error:
             is_error = error.status >= 500 and (state.sent or isinstance(error, McpServerFailed))
             state.outcome = "error" if is_error else "refused"
@@ -110,25 +108,27 @@ class ToolCalls:
             written.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _call(
-        self, state: ToolCallState, server: McpServer, message: ClientMessage, public_session_id: str | None
+        self, state: ToolCallState, server: McpServer, name: str, message: ClientMessage, public_session_id: str | None
     ) -> dict[str, Any]:
         x, ports = state.identified, self._ports
         arguments = _arguments(message)
-        tool = server.tools.get(_name(message))
+        tool = server.tools.get(name)
         if tool is None or not server.permits(x.caller, tool.name):
             raise UnknownTool
         state.tool = tool
         if ports.switches.mcp_stopped(server.record.id, tool.id):
             raise McpSwitchedOff
-        call = ModelCall(dialect="", model=state.target, stream=False, body={_ARGUMENTS: arguments})
-        state.call_request = call_request = CallRequest(identified=x, call=call, body_bytes=message.body_bytes)
+        call = ModelCall(dialect="", model=state.target, stream=False, body={ARGUMENTS: arguments})
+        state.call_request = call_request = CallRequest(
+            identified=x, call=call, body_bytes=message.body_bytes, called_tool=CalledTool(server.record, tool)
+        )
         for check in pipeline.TOOL_CALL:
             verdict = await resolved(check(call_request, ports))
             if isinstance(verdict, Hold):
                 await self._wait_for_approval(call_request, verdict, server, tool)
             else:
                 pipeline.obey(verdict)
-        sent_arguments = call.body[_ARGUMENTS]
+        sent_arguments = call.body[ARGUMENTS]
         headers = _headers(tool, sent_arguments)
         session_id = self._session_of(state, message, public_session_id)
         state.arguments_digest = (
@@ -212,13 +212,6 @@ class ToolCalls:
             error = McpServerFailed(failed.rpc_message, reason=failed.reason)
             return await pipeline.ERROR_TEXT(call_request, error, self._ports)
         return McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason)
-
-
-def _name(message: ClientMessage) -> str:
-    name = message.params.get("name")
-    if type(name) is not str:
-        raise InvalidParams("name", "must be the name of a tool.")
-    return name
 
 
 def _arguments(message: ClientMessage) -> dict[str, Any]:

@@ -1,22 +1,22 @@
-"""Answers requests of agents to an MCP server (`/mcp/{server}`)."""
+"""Answers requests of agents to an MCP server (`/mcp/{server}`), or to all servers that the caller may use (`/mcp`)."""
 
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
 import structlog
 
 from gatehouse.engine import pipeline
 from gatehouse.engine.exchange import Answer, CallerResults, Identified, ReadBody, Received
-from gatehouse.engine.mcp import messages, upstream
+from gatehouse.engine.mcp import listing, messages, upstream
 from gatehouse.engine.mcp.calling import ToolCalls
-from gatehouse.engine.mcp.definitions import listed
 from gatehouse.engine.mcp.errors import (
+    InvalidParams,
     McpServerFailed,
     McpSwitchedOff,
     MethodNotFound,
     UnknownServer,
     UnknownSession,
+    UnknownTool,
     rendered,
 )
 from gatehouse.engine.mcp.messages import IDENTITY, LEGACY, MODERN, REVISIONS, ClientMessage, MessageId
@@ -28,8 +28,10 @@ from gatehouse.policy.mcp import McpServer
 
 log = structlog.get_logger(__name__)
 
+#: the path of all servers
+ALL: Final = "/mcp"
 #: the path of a server, before its name
-PREFIX: Final = "/mcp/"
+PREFIX: Final = ALL + "/"
 _SCOPE: Final = "chat:write"
 _JSON: Final = {"content-type": "application/json"}
 #: Agents may not cache the list, because access and kill switches change at any time.
@@ -76,14 +78,18 @@ class ToolServer:
             answer.headers = {**caller.rate.headers(), **answer.headers}
         return answer
 
-    def _server(self, x: Identified) -> McpServer:
-        """Return the server that the path names. A server without a tool for the caller is unknown."""
+    def _server(self, x: Identified) -> McpServer | None:
+        """Return the server that the path names, or None for all servers. A server without a tool for the caller is
+        unknown."""
+        if x.received.path == ALL:
+            return None
         server = x.policy.mcp_servers.get(x.received.path.removeprefix(PREFIX))
-        if server is None or not any(server.permits(x.caller, tool) for tool in server.tools):
+        if server is None or not _is_usable(server, x):
             raise UnknownServer
         return server
 
-    async def _message(self, x: Identified, server: McpServer, message: ClientMessage) -> Answer:
+    async def _message(self, x: Identified, server: McpServer | None, message: ClientMessage) -> Answer:
+        """Answer a message to one server, or to all servers if `server` is None."""
         if message.id is None:
             # The gateway begins no work that an agent could cancel by a notification.
             return Answer(status=202, headers={})
@@ -91,15 +97,14 @@ class ToolServer:
         headers = dict(_JSON)
         match message.method, message.revision:
             case "tools/call", _:
-                session_id = x.received.headers.get("mcp-session-id")
-                result, headers["X-DLP-Action"] = await self._calls.answer(x, server, message, session_id)
+                result, headers["X-DLP-Action"] = await self._call(x, server, message)
             case "tools/list", _:
-                result = {"tools": self._listed(x, server)} | (_NOT_CACHED if message.revision == MODERN else {})
+                result = self._listed(x, server, message) | (_NOT_CACHED if message.revision == MODERN else {})
             case "server/discover", "2026-07-28":
                 result = {"supportedVersions": list(REVISIONS), "capabilities": _CAPABILITIES, **_NOT_CACHED}
             case "initialize", "2025-11-25":
                 result = {"protocolVersion": LEGACY, "capabilities": _CAPABILITIES, "serverInfo": IDENTITY}
-                if (public_id := await self._begin_session(x, server)) is not None:
+                if server is not None and (public_id := await self._begin_session(x, server)) is not None:
                     headers["Mcp-Session-Id"] = public_id
             case "ping", "2025-11-25":
                 result = {}
@@ -108,14 +113,26 @@ class ToolServer:
         body = messages.response(message.id, messages.complete(result, message.revision))
         return Answer(status=200, headers=headers, body=body)
 
-    def _listed(self, x: Identified, server: McpServer) -> msgspec.Raw:
-        """Return the tools that `tools/call` would call now, by name."""
-        switches, server_id = self._ports.switches, server.record.id
-        return listed(
-            tool.definition
-            for tool in server.tools.values()
-            if server.permits(x.caller, tool.name) and not switches.mcp_stopped(server_id, tool.id)
-        )
+    def _listed(self, x: Identified, server: McpServer | None, message: ClientMessage) -> dict[str, Any]:
+        servers = x.policy.mcp_servers.values() if server is None else (server,)
+        cursor = message.params.get("cursor")
+        return listing.page(servers, x.caller, self._ports.switches, cursor, has_full_names=server is None)
+
+    async def _call(self, x: Identified, server: McpServer | None, message: ClientMessage) -> tuple[dict[str, Any], str]:
+        name = message.params.get("name")
+        if type(name) is not str:
+            raise InvalidParams("name", "must be the name of a tool.")
+        session_id = x.received.headers.get("mcp-session-id")
+        if server is not None:
+            return await self._calls.answer(x, server, name, message, session_id)
+        if session_id is not None and message.revision == LEGACY:
+            # Sessions belong to one server, so none begins at the path of all.
+            raise UnknownSession
+        server_name, tool_name = listing.split_name(name)
+        named = x.policy.mcp_servers.get(server_name)
+        if named is None or not _is_usable(named, x) or not listing.is_offered(server_name, tool_name):
+            raise UnknownTool
+        return await self._calls.answer(x, named, tool_name, message, None)
 
     async def _begin_session(self, x: Identified, server: McpServer) -> str | None:
         """Begin a session at a server of the older revision. Return its id for the agent, or None without sessions."""
@@ -129,9 +146,12 @@ class ToolServer:
         except UpstreamFailed as failed:
             raise McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason) from None
 
-    async def _end_session(self, x: Identified, server: McpServer) -> Answer:
-        public_id, record = x.received.headers.get("mcp-session-id"), server.record
-        session_id = None if public_id is None else self._calls.sessions.read(x, record, public_id)
+    async def _end_session(self, x: Identified, server: McpServer | None) -> Answer:
+        public_id = x.received.headers.get("mcp-session-id")
+        if public_id is None or server is None:
+            raise UnknownSession
+        record = server.record
+        session_id = self._calls.sessions.read(x, record, public_id)
         if session_id is None:
             raise UnknownSession
         self._require_on(server)
@@ -145,6 +165,10 @@ class ToolServer:
     def _require_on(self, server: McpServer) -> None:
         if self._ports.switches.mcp_stopped(server.record.id):
             raise McpSwitchedOff
+
+
+def _is_usable(server: McpServer, x: Identified) -> bool:
+    return next(server.permitted(x.caller), None) is not None
 
 
 def _refused(error: Refusal, x: Received, message_id: MessageId | None) -> Answer:

@@ -16,7 +16,8 @@ _SERVERS = text(
     " WHERE s.tenant_id = :tenant AND s.enabled AND s.revision IS NOT NULL ORDER BY s.name"
 )
 _TOOLS = text(
-    "SELECT server_id, id, name, approved_hash AS hash, approved_definition AS definition FROM mcp_tools"
+    "SELECT server_id, id, name, approved_hash AS hash, approved_definition AS definition, approval_required"
+    " FROM mcp_tools"
     " WHERE tenant_id = :tenant AND status = 'approved' AND missing_since IS NULL ORDER BY server_id, name"
 )
 _RULES = text(

@@ -48,8 +48,8 @@ async def _store(change: Change, server: McpServerRow, discovered: Discovered) -
     definitions, unchanged, now = dict(discovered.definitions), 0, utc_now()
     for row in await locked_tools(change.session, server.id):
         present = definitions.pop(row.name, None)
-        if present is None and row.approved_hash is None and row.status == "quarantined" and not row.switched_off_at:
-            # Nobody has decided about this tool. If such tools were kept, a server could add more at each refresh.
+        if present is None and _is_undecided(row):
+            # If such tools were kept, a server could add more at each refresh.
             names["missing"].append(row.name)
             await change.session.delete(row)
             change.touch("mcp_switch", row.id)
@@ -65,7 +65,7 @@ async def _store(change: Change, server: McpServerRow, discovered: Discovered) -
         names["added"].append(definition.name)
         row = McpToolRow(
             id=new_id(), tenant_id=change.tenant_id, server_id=server.id, name=definition.name, status="quarantined",
-            definition=definition.text, hash=definition.hash, created_at=now, updated_at=now,
+            definition=definition.text, hash=definition.hash, approval_required=False, created_at=now, updated_at=now,
         )  # fmt: skip
         change.session.add(row)
         change.touch("mcp_switch", row.id)
@@ -84,6 +84,12 @@ async def _store(change: Change, server: McpServerRow, discovered: Discovered) -
     change.touch("policy", change.tenant_id, urgent=True)
     await change.session.flush()
     return Refreshed(server=McpServer.model_validate(server), unchanged=unchanged, **names)
+
+
+def _is_undecided(row: McpToolRow) -> bool:
+    """Return whether nobody has decided anything about a tool."""
+    is_new = row.approved_hash is None and row.status == "quarantined"
+    return is_new and row.switched_off_at is None and not row.approval_required
 
 
 def _compared(row: McpToolRow, present: Definition | None) -> tuple[str | None, dict[str, Any]]:
