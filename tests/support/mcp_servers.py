@@ -88,18 +88,50 @@ def result(message: dict[str, Any], value: dict[str, Any]) -> web.Response:
     return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": value})
 
 
+class TokenEndpoint:
+    """An OAuth token endpoint. It issues the tokens `token-1`, `token-2` and so on."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.status = 200
+        self.lifetime_seconds = 3_600
+        #: the forms of all requests, with their headers
+        self.seen: list[tuple[dict[str, str], dict[str, str]]] = []
+
+    async def handle(self, request: web.Request) -> web.Response:
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        self.seen.append((form, {name.lower(): value for name, value in request.headers.items()}))
+        if self.status != 200:
+            return web.json_response({"error": "invalid_client"}, status=self.status)
+        token = {"access_token": f"token-{len(self.seen)}", "token_type": "Bearer", "expires_in": self.lifetime_seconds}
+        return web.json_response(token)
+
+
+@asynccontextmanager
+async def token_endpoint() -> AsyncIterator[TokenEndpoint]:
+    endpoint = TokenEndpoint()
+    async with _listening("/token", endpoint.handle) as endpoint.url:
+        yield endpoint
+
+
 @asynccontextmanager
 async def scripted_server() -> AsyncIterator[ScriptedServer]:
     server = ScriptedServer()
+    async with _listening("/mcp", server.handle) as server.url:
+        yield server
+
+
+@asynccontextmanager
+async def _listening(path: str, handle: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
+    """Serve a path. Yields its URL."""
     app = web.Application(client_max_size=64 * 1024**2)
-    app.router.add_route("*", "/mcp", server.handle)
+    app.router.add_route("*", path, handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
     try:
-        yield server
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}{path}"
     finally:
         await runner.cleanup()
 

@@ -15,6 +15,7 @@ SubjectType: TypeAlias = Literal["group", "user", "api_key", "oauth_client"]
 #: a group, a user, an API key or an OAuth client
 Subject: TypeAlias = tuple[SubjectType, UUID]
 ServerAccess: TypeAlias = Literal["restricted", "open"]
+ClientAuthentication: TypeAlias = Literal["client_secret_basic", "client_secret_post"]
 ToolStatus: TypeAlias = Literal["quarantined", "approved", "rejected"]
 
 
@@ -38,9 +39,22 @@ class McpAccessRecord(msgspec.Struct, frozen=True, kw_only=True):
     tool: str | None = None
 
 
+class McpOAuthRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The gateway as an OAuth client of an MCP server. `sealed_secret` is the sealed secret of the client."""
+
+    token_url: str
+    client_id: str
+    sealed_secret: str
+    scope: str | None = None
+    client_authentication: ClientAuthentication = "client_secret_basic"
+    #: whether the address of the server is sent as `resource` (RFC 8707)
+    sends_resource: bool = True
+
+
 class McpServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An enabled MCP server. `name` is its name in the path `/mcp/{name}`. `revision` is the protocol revision that it
-    has. `sealed_header` is the sealed header that authenticates the gateway, or None."""
+    has. `sealed_header` is the sealed header that authenticates the gateway, or None. At most one of it and `oauth` is
+    set."""
 
     id: UUID
     name: str
@@ -49,6 +63,7 @@ class McpServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     access: ServerAccess = "restricted"
     timeout_ms: int = 30_000
     sealed_header: str | None = None
+    oauth: McpOAuthRecord | None = None
     #: the operator's stricter egress policy for this organization
     egress_policy: EgressPolicy | None = None
     tools: tuple[McpToolRecord, ...] = ()
@@ -64,6 +79,11 @@ def mcp_secret_key(server_id: UUID) -> str:
     """Return the name to which the sealed header of a server is bound. No name of a provider's credential has a
     colon."""
     return f"mcp:{server_id}"
+
+
+def mcp_client_key(server_id: UUID) -> str:
+    """Return the name to which the sealed secret of the gateway's OAuth client at a server is bound."""
+    return f"mcp-client:{server_id}"
 
 
 class _SubjectRules(msgspec.Struct, frozen=True, gc=False):

@@ -12,6 +12,7 @@ from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.exchange import CalledTool, CallRequest, Identified
 from gatehouse.engine.mcp import upstream
+from gatehouse.engine.mcp.credentials import UpstreamCredentials
 from gatehouse.engine.mcp.definitions import input_schema
 from gatehouse.engine.mcp.errors import (
     INVALID_PARAMS,
@@ -48,6 +49,7 @@ class ToolCalls:
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
+        self._credentials = UpstreamCredentials()
         self.sessions = UpstreamSessions(ports)
 
     def target(self, x: Identified, server: McpServerRecord, state: ToolCallState | None = None) -> Target:
@@ -66,8 +68,7 @@ class ToolCalls:
             if state is not None:
                 state.sent = True
 
-        header = ports.secrets.open(x.policy.tenant_id, server.secret_key, server.sealed_header)
-        return Target(record=server, revision=server.revision, header=header, gate=gate)
+        return self._credentials.target(ports, x.policy.tenant_id, server, gate)
 
     async def answer(
         self, x: Identified, server: McpServer, name: str, message: ClientMessage, public_session_id: str | None
@@ -187,7 +188,7 @@ class ToolCalls:
                 if is_own_session:
                     session_id = await self.sessions.kept(x, other_target)
                 answer = await upstream.request(
-                    self._ports.outbound, call_target, "tools/call", params, session_id=session_id, headers=headers
+                    call_target, "tools/call", params, session_id=session_id, headers=headers
                 )
             except OutOfTouch:
                 # Nothing was sent, because the gate runs before the first byte.

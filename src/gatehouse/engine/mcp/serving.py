@@ -157,7 +157,7 @@ class ToolServer:
         self._require_on(server)
         await self._ports.switches.in_touch()
         try:
-            await upstream.end_session(self._ports.outbound, self._calls.target(x, record), session_id)
+            await upstream.end_session(self._calls.target(x, record), session_id)
         except UpstreamFailed as failed:
             raise McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason) from None
         return Answer(status=200, headers={})

@@ -3,9 +3,10 @@
 from typing import Any, Final
 from uuid import UUID
 
+from gatehouse.engine.mcp.credentials import UpstreamCredentials
 from gatehouse.engine.mcp.definitions import Definition
 from gatehouse.engine.mcp.discovery import Discovered, discover
-from gatehouse.engine.mcp.upstream import Target, UpstreamFailed
+from gatehouse.engine.mcp.upstream import UpstreamFailed
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.changes.change import Change
@@ -29,9 +30,9 @@ async def refresh(transactions: SplitTransactions, host: Host, server_id: UUID |
         if server is None:
             raise McpServerNotFound
         record = server.record
-    header = host.ports.secrets.open(transactions.tenant_id, record.secret_key, record.sealed_header)
+    target = UpstreamCredentials().target(host.ports, transactions.tenant_id, record)
     try:
-        discovered = await discover(host.ports, Target(record=record, revision="", header=header))
+        discovered = await discover(target)
     except UpstreamFailed as failed:
         raise McpRefreshFailed(f"The tools of the server could not be read. {failed.sentence}") from None
     async with transactions.changing() as change:
