@@ -3,6 +3,7 @@
 import json
 from uuid import uuid4
 
+import msgspec
 import pytest
 from tests.support.engine import EngineHarness
 from tests.support.mcp_engine import ask, call, received, returns, server_record
@@ -96,3 +97,33 @@ async def test_a_session_id_is_not_accepted_at_the_path_of_all_servers() -> None
         answer = await harness.engine.tools.answer(x, read, lambda: None)
         assert (answer.status, json.loads(answer.body)["error"]["data"]["code"]) == (404, "unknown_mcp_session")
     assert harness.outbound.sent == []
+
+
+@pytest.mark.parametrize("public_url", [None, "https://gateway.test"])
+async def test_a_refusal_says_which_credential_is_missing(public_url: str | None) -> None:
+    harness = harness_with(server_record("weather", "echo"))
+    harness.ports.public_url = public_url
+    place = 'resource_metadata="https://gateway.test/.well-known/oauth-protected-resource/mcp/weather"'
+
+    async def challenge(**headers: str) -> tuple[int, str | None]:
+        x = received(harness, b"{}", "/mcp/weather", **headers)
+
+        async def read() -> bytes:
+            return b"{}"
+
+        answer = await harness.engine.tools.answer(x, read, lambda: None)
+        return answer.status, answer.headers.get("WWW-Authenticate")
+
+    def expected(*parameters: str) -> str:
+        return ("Bearer " + ", ".join((*parameters, *([place] if public_url else [])))).rstrip()
+
+    known = harness.caller
+    assert known is not None
+    harness.caller = None
+    assert await challenge() == (401, expected())
+    assert await challenge(authorization="Bearer gk_wrong") == (401, expected('error="invalid_token"'))
+    harness.caller = msgspec.structs.replace(known, scopes=frozenset({"api:read"}))
+    assert await challenge() == (403, expected('error="insufficient_scope"', 'scope="mcp:call"'))
+    for scope in ("mcp:call", "chat:write"):
+        harness.caller = msgspec.structs.replace(known, scopes=frozenset({scope}))
+        assert (await challenge())[0] == 400

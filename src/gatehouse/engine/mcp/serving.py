@@ -23,6 +23,7 @@ from gatehouse.engine.mcp.messages import IDENTITY, LEGACY, MODERN, REVISIONS, C
 from gatehouse.engine.mcp.upstream import UpstreamFailed
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.callers.maintenance import InMaintenance
+from gatehouse.engine.stages.callers.scope import ScopeMissing
 from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
 from gatehouse.policy.mcp import McpServer
 
@@ -32,7 +33,10 @@ log = structlog.get_logger(__name__)
 ALL: Final = "/mcp"
 #: the path of a server, before its name
 PREFIX: Final = ALL + "/"
-_SCOPE: Final = "chat:write"
+#: the scope of a token; the scope `chat:write` includes it
+SCOPE: Final = "mcp:call"
+#: the path of the metadata of a protected resource (RFC 9728), before the path of the resource
+METADATA: Final = "/.well-known/oauth-protected-resource"
 _JSON: Final = {"content-type": "application/json"}
 #: Agents may not cache the list, because access and kill switches change at any time.
 _NOT_CACHED: Final = {"ttlMs": 0, "cacheScope": "private"}
@@ -52,7 +56,7 @@ class ToolServer:
         message_id: MessageId | None = None
         try:
             pipeline.walk_now(pipeline.ARRIVAL, x, self._ports)
-            identified = pipeline.obeyed(await pipeline.IDENTIFY(x, self._ports, _SCOPE))
+            identified = pipeline.obeyed(await pipeline.IDENTIFY(x, self._ports, SCOPE))
             caller = CallerResults(identified=identified)
             await pipeline.walk(pipeline.TOOL_CALLER, caller, self._ports)
             server = self._server(identified)
@@ -71,7 +75,7 @@ class ToolServer:
             if not isinstance(error, Refusal):
                 log.exception("mcp.fault", request_id=x.request_id)
                 error = Internal()
-            answer = _refused(error, x, message_id)
+            answer = _refused(error, x, message_id, self._ports.public_url)
             if caller is None:
                 self._ports.meter.refused(error.code)
         if caller is not None and caller.rate is not None:
@@ -171,10 +175,24 @@ def _is_usable(server: McpServer, x: Identified) -> bool:
     return next(server.permitted(x.caller), None) is not None
 
 
-def _refused(error: Refusal, x: Received, message_id: MessageId | None) -> Answer:
+def _challenge(error: Refusal, x: Received, public_url: str | None) -> str | None:
+    """Return the header `WWW-Authenticate` of a refusal (RFC 6750, 3; RFC 9728, 5.1), or None."""
+    parameters: dict[str, str] = {}
+    if isinstance(error, ScopeMissing):
+        parameters = {"error": "insufficient_scope", "scope": SCOPE}
+    elif error.status != 401:
+        return None
+    elif "authorization" in x.headers:
+        parameters = {"error": "invalid_token"}
+    if public_url is not None:
+        parameters["resource_metadata"] = public_url + METADATA + x.path
+    return ("Bearer " + ", ".join(f'{name}="{value}"' for name, value in parameters.items())).rstrip()
+
+
+def _refused(error: Refusal, x: Received, message_id: MessageId | None, public_url: str | None) -> Answer:
     headers = {**_JSON, **error.headers}
-    if error.status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
+    if (challenge := _challenge(error, x, public_url)) is not None:
+        headers["WWW-Authenticate"] = challenge
     if isinstance(error, InMaintenance):
         return Answer(status=error.status, headers=headers, body=error.body(), refusal=error)
     fields = rendered(error, x.request_id)
