@@ -139,6 +139,8 @@ ERROR_TEXT: Final = dlp_output.of_error
 #: for the result.
 TOOL_CALL: Final = (content_filters.check, dlp_input.inspect, tool_rules.judge)
 TOOL_RESULT: Final = dlp_output.inspect_tool_result
+#: 6. For calls of tools, right before the call: `reserve(Identified, ports)`. Its settlement is in `mcp.calling`.
+RESERVE_TOOL_CALL: Final = budget.reserve_tool_call
 
 #: 8. After the end of the request, even if the client has disconnected: `settle(Exchange)`. The record is written next.
 SETTLE: Final = (deployment.release, budget.settle, response_cache.keep, sampling.keep)

@@ -1,14 +1,19 @@
-"""Policy rules about calls of tools, and approvals, with ports that the test controls (docs/mcp.md)."""
+"""Policy rules about calls of tools, approvals, and budgets, with ports that the test controls (docs/mcp.md)."""
 
+import asyncio
 import json
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
-from tests.support.engine import EngineHarness, completion
-from tests.support.mcp_engine import call, returns, server_record
+from tests.support.engine import TENANT, EngineHarness, completion
+from tests.support.mcp_engine import ask, call, returns, server_record
 
+from gatehouse.engine.exchange import CallRequest
+from gatehouse.engine.ports import NoMeter
 from gatehouse.engine.stages.calls.tool_rules import MAX_ARGUMENT_BYTES
+from gatehouse.foundation.errors import TooManyRequests
+from gatehouse.policy.budgets import CallAmounts
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
 
 APPROVALS = {"human_in_loop": True}
@@ -116,3 +121,100 @@ async def test_the_text_that_is_evaluated_is_that_which_is_sent() -> None:
     harness = harness_with(('mcp.arguments.to == "bob"', "LOG"))
     assert await outcome(harness, to="bob") == (200, None)
     assert json.loads(harness.outbound.sent[0].body)["params"]["arguments"] == {"to": "bob"}
+
+
+class OneBudget:
+    """A budget of a number of calls. Implements the port `Spend`."""
+
+    periods: tuple[tuple[UUID, int], ...] = ((TENANT, 1_000),)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.open_reservations = 0
+
+    def headers(self) -> dict[str, str]:
+        return {"X-Budget-Remaining-Requests": str(self.left)}
+
+    def exhausted(self, budgets: Any) -> None:
+        raise AssertionError("lists cost nothing")
+
+    async def reserve(self, budgets: Any, taking: CallAmounts, **_: Any) -> "OneBudget":
+        assert taking == CallAmounts(requests=1)
+        if self.left == 0:
+            raise TooManyRequests
+        self.left -= 1
+        self.open_reservations += 1
+        return self
+
+    def settle(self, reserved: Any, spent: CallAmounts | None) -> None:
+        self.open_reservations -= 1
+        if spent is None:
+            self.left += 1
+        else:
+            assert spent == CallAmounts(requests=1)
+
+
+def with_budget(left: int, *rules: tuple[str, Any], **options: Any) -> tuple[EngineHarness, OneBudget]:
+    harness = harness_with(*rules, **options)
+    budget = OneBudget(left)
+    harness.ports.spend = budget  # type: ignore[assignment]
+    return harness, budget
+
+
+async def test_a_budget_of_calls_refuses_the_next_call_and_no_list() -> None:
+    harness, budget = with_budget(2)
+    for _ in range(2):
+        returns(harness)
+        answer, _ = await call(harness, "mail__send")
+        assert answer.status == 200
+    assert answer.headers["X-Budget-Remaining-Requests"] == "0"
+    assert (await outcome(harness))[0] == 429
+    assert [entry.budgets for entry in harness.tool_calls] == [((str(TENANT), 1_000),)] * 2 + [()]
+    assert (len(harness.outbound.sent), budget.open_reservations) == (2, 0)
+    assert (await ask(harness, "tools/list"))[0].status == 200
+
+
+async def test_a_call_counts_if_it_was_sent() -> None:
+    harness, budget = with_budget(5, ('mcp.arguments.to == "eve"', "BLOCK"))
+    assert (await outcome(harness, to="eve"))[0] == 403
+    assert budget.left == 5
+    harness.outbound.script = [(500, [b"{}"])]
+    answer, _ = await call(harness, "mail__send")
+    assert (answer.status, budget.left) == (403, 5)
+    harness.outbound.script = [(500, [b"{}"])]
+    answer, _ = await call(harness, "mail__send", to="bob")
+    # The server may have done what was asked.
+    assert (answer.status, budget.left, harness.tool_calls[-1].budgets != ()) == (502, 4, True)
+    harness.good = False
+    answer, _ = await call(harness, "mail__send", to="bob")
+    assert (answer.status, budget.left, harness.tool_calls[-1].budgets) == (401, 4, ())
+    assert budget.open_reservations == 0
+
+
+async def test_a_call_that_is_cancelled_after_it_was_sent_counts() -> None:
+    harness, budget = with_budget(5)
+    returns(harness)
+    harness.stop.at = "reading"
+    task = asyncio.create_task(call(harness, "mail__send"))
+    await harness.stop.reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (budget.left, budget.open_reservations) == (4, 0)
+    assert [(entry.outcome, len(entry.budgets)) for entry in harness.tool_calls] == [("cancelled", 1)]
+
+
+async def test_calls_are_counted_by_outcome() -> None:
+    counted: list[tuple[str, bool]] = []
+
+    class Meter(NoMeter):
+        def tool_called(self, x: CallRequest | None, outcome: str, upstream_seconds: float | None) -> None:
+            counted.append((outcome, upstream_seconds is not None))
+
+    harness = harness_with(('mcp.arguments.to == "eve"', "BLOCK"))
+    harness.ports.meter = Meter()
+    await outcome(harness, to="bob")
+    await outcome(harness, to="eve")
+    harness.outbound.script = [(500, [b"{}"])]
+    await call(harness, "mail__send", to="bob")
+    assert counted == [("success", True), ("refused", False), ("error", True)]

@@ -72,8 +72,8 @@ class ToolCalls:
 
     async def answer(
         self, x: Identified, server: McpServer, name: str, message: ClientMessage, public_session_id: str | None
-    ) -> tuple[dict[str, Any], str]:
-        """Return the result of `tools/call` for the server's tool `name`, and the action of DLP. The call is recorded in every case. Raises
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the result of `tools/call` for the server's tool `name`, and headers of the answer. The call is recorded in every case. Raises
         `Refusal`."""
         state = ToolCallState(identified=x, server=server.record)
         try:
@@ -97,7 +97,9 @@ class ToolCalls:
         await record(state, self._ports)
         call_request = state.call_request
         assert call_request is not None
-        return result, call_request.inspection.action if call_request.inspection else "ALLOW"
+        action = call_request.inspection.action if call_request.inspection else "ALLOW"
+        budgets = {} if state.reserved is None else state.reserved.headers()
+        return result, {"X-DLP-Action": action, **budgets}
 
     def _record_without_client(self, state: ToolCallState) -> None:
         try:
@@ -135,6 +137,7 @@ class ToolCalls:
         state.arguments_digest = (
             f"sha256:{hashlib.sha256(msgspec.json.encode(sent_arguments, order='sorted')).hexdigest()}"
         )
+        state.reserved = await pipeline.RESERVE_TOOL_CALL(x, ports)
         started = ports.clock.monotonic()
         try:
             result = await self._send(state, {"name": tool.name, "arguments": sent_arguments}, headers, session_id)

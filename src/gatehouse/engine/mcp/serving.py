@@ -101,7 +101,8 @@ class ToolServer:
         headers = dict(_JSON)
         match message.method, message.revision:
             case "tools/call", _:
-                result, headers["X-DLP-Action"] = await self._call(x, server, message)
+                result, of_call = await self._call(x, server, message)
+                headers |= of_call
             case "tools/list", _:
                 result = self._listed(x, server, message) | (_NOT_CACHED if message.revision == MODERN else {})
             case "server/discover", "2026-07-28":
@@ -122,7 +123,9 @@ class ToolServer:
         cursor = message.params.get("cursor")
         return listing.page(servers, x.caller, self._ports.switches, cursor, has_full_names=server is None)
 
-    async def _call(self, x: Identified, server: McpServer | None, message: ClientMessage) -> tuple[dict[str, Any], str]:
+    async def _call(
+        self, x: Identified, server: McpServer | None, message: ClientMessage
+    ) -> tuple[dict[str, Any], dict[str, str]]:
         name = message.params.get("name")
         if type(name) is not str:
             raise InvalidParams("name", "must be the name of a tool.")

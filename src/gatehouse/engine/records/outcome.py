@@ -174,6 +174,8 @@ class ToolCalled(_Arrived[Id], Generic[Id], tag="tool_called", kw_only=True, gc=
     dlp_events: tuple[DlpEvent, ...] = ()
     rule_events: tuple[RuleEvent, ...] = ()
     group_ids: tuple[Id, ...] = ()
+    #: the budgets that the call counts against, with the start of each period in Unix time
+    budgets: tuple[tuple[Id, int], ...] = ()
 
 
 class Sampled(_Arrived[Id], Generic[Id], tag="sampled", kw_only=True, gc=False):
