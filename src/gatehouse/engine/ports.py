@@ -172,8 +172,8 @@ class Meter(Protocol):
     """Metrics of model calls and of calls of tools."""
 
     def tool_called(self, x: CallRequest | None, outcome: str, upstream_seconds: float | None) -> None:
-        """Count a call of a tool. `x` is None if the agent named no tool that it may call. `upstream_seconds` is None if
-        nothing was sent. Never fails."""
+        """Count a call of a tool. `x` is None if the agent named no tool that it may call. `upstream_seconds` is None
+        if nothing was sent. Never fails."""
 
     def finished(self, x: Exchange) -> None:
         """Count the result of a model call. Takes a few microseconds, and never fails."""

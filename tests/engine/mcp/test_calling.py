@@ -19,7 +19,9 @@ from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
 APPROVALS = {"human_in_loop": True}
 
 
-def harness_with(*rules: tuple[str, Any], flags: dict[str, bool] | None = None, approved: bool = False) -> EngineHarness:
+def harness_with(
+    *rules: tuple[str, Any], flags: dict[str, bool] | None = None, approved: bool = False
+) -> EngineHarness:
     """Return an engine with the server `mail`, whose tool `send` requires an approval if `approved` is set."""
     harness = EngineHarness()
     harness.mcp_servers = (server_record("mail", "send", "read", approved_by_person=("send",) if approved else ()),)
@@ -89,7 +91,7 @@ async def test_arguments_that_cannot_be_evaluated_are_refused_if_a_rule_reads_th
 @pytest.mark.parametrize("approves", [True, False])
 @pytest.mark.parametrize("by", ["rule", "tool", "both"])
 async def test_a_call_waits_for_one_approval(by: str, approves: bool) -> None:
-    rules = [("mcp.tool == \"send\"", "REQUIRE_APPROVAL")] if by != "tool" else []
+    rules = [('mcp.tool == "send"', "REQUIRE_APPROVAL")] if by != "tool" else []
     harness = harness_with(*rules, flags=APPROVALS, approved=by != "rule")
     harness.approves = approves
     code = "tool_not_approved" if by == "tool" else "policy_violation"
@@ -105,7 +107,7 @@ async def test_a_call_waits_for_one_approval(by: str, approves: bool) -> None:
 
 @pytest.mark.parametrize("by", ["rule", "tool"])
 async def test_without_approvals_a_call_that_requires_one_is_refused(by: str) -> None:
-    rules = [("mcp.tool == \"send\"", "REQUIRE_APPROVAL")] if by == "rule" else []
+    rules = [('mcp.tool == "send"', "REQUIRE_APPROVAL")] if by == "rule" else []
     harness = harness_with(*rules, approved=by == "tool")
     assert (await outcome(harness))[0] == 403
     assert (harness.outbound.sent, harness.approval_questions) == ([], [])

@@ -16,7 +16,7 @@ from gatehouse.foundation.outbound import OutboundReply, OutboundRequest
 from gatehouse.policy.mcp import McpOAuthRecord, McpServerRecord
 
 RESULT = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {}}).encode()
-CLIENT = McpOAuthRecord(token_url="https://login.test/token", client_id="gate", sealed_secret="sealed")  # noqa: S106
+CLIENT = McpOAuthRecord(token_url="https://login.test/token", client_id="gate", sealed_secret="sealed")
 
 
 class Site:

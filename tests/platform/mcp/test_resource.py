@@ -72,10 +72,15 @@ async def test_a_refused_credential_is_told_where_the_metadata_is(
         answer = await send(public.anonymous, name, "tools/list")
         assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, f"Bearer {place}")
         answer = await send(public.client("gk_wrong"), name, "tools/list")
-        assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, f'Bearer error="invalid_token", {place}')
+        assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (
+            401,
+            f'Bearer error="invalid_token", {place}',
+        )
     reader = await public.new_m2m(tenant.id, "api:read")
     answer = await send(reader, "weather", "tools/list")
-    expected = f'Bearer error="insufficient_scope", scope="mcp:call", resource_metadata="{PUBLIC}{METADATA}/mcp/weather"'
+    expected = (
+        f'Bearer error="insufficient_scope", scope="mcp:call", resource_metadata="{PUBLIC}{METADATA}/mcp/weather"'
+    )
     assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (403, expected)
 
 

@@ -73,8 +73,8 @@ class ToolCalls:
     async def answer(
         self, x: Identified, server: McpServer, name: str, message: ClientMessage, public_session_id: str | None
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the result of `tools/call` for the server's tool `name`, and headers of the answer. The call is recorded in every case. Raises
-        `Refusal`."""
+        """Return the result of `tools/call` for the server's tool `name`, and headers of the answer. The call is
+        recorded in every case. Raises `Refusal`."""
         state = ToolCallState(identified=x, server=server.record)
         try:
             result = await self._call(state, server, name, message, public_session_id)

@@ -61,7 +61,7 @@ def read_definition(tool: Any) -> Definition:
     name = tool.get("name") if type(tool) is dict else None
     if type(name) is not str or not is_tool_name(name):
         shown = name[:MAX_NAME_CHARACTERS] if type(name) is str else name
-        raise InvalidDefinition(f"{shown!r}: a name must be 1 to {MAX_NAME_CHARACTERS} of the characters A-Z a-z 0-9 _ . -")
+        raise InvalidDefinition(f"{shown!r}: a name must be 1 to {MAX_NAME_CHARACTERS} of A-Z a-z 0-9 _ . -")
     values = {field: tool[field] for field in FIELDS if tool.get(field) is not None}
     for field, (kind, described) in _TYPES.items():
         if field in values and type(values[field]) is not kind:

@@ -1,7 +1,7 @@
 """Lists the tools that a caller may call: those of one server, or of all servers under names with the server's name.
 
-The name of a tool at `/mcp` is `server__tool`. The name of a server has no underscore, so the first `__` ends it, and no
-two tools have the same name.
+The name of a tool at `/mcp` is `server__tool`. The name of a server has no underscore, so the first `__` ends it, and
+no two tools have the same name.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode

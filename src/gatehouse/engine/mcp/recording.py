@@ -44,8 +44,10 @@ class ToolCallState(msgspec.Struct, kw_only=True):
 
 def record(x: ToolCallState, ports: Ports) -> Awaitable[None]:
     """Settle and record the call. A call counts against budgets if it was sent, because the server may have done what
-    was asked, whatever it answers. The call of this function itself queues the entry, even if its result is not awaited. Raises
-    `Unavailable`, at once or when awaited, if the journal refuses the entry."""
+    was asked, whatever it answers.
+
+    The call of this function itself queues the entry, even if its result is not awaited. Raises `Unavailable`, at once
+    or when awaited, if the journal refuses the entry."""
     received, caller = x.identified.received, x.identified.caller
     call_request = x.call_request
     inspection = None if call_request is None else call_request.inspection

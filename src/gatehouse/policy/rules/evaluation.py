@@ -54,8 +54,9 @@ class RegistryStatus(NamedTuple):
 
 
 class RuleSet(msgspec.Struct, frozen=True, kw_only=True):
-    """The compiled rules of an organization. `rules` are those of model calls, and `tool_rules` those of calls of tools,
-    both in the order of their evaluation. `needs` has the names of the variables and functions that the rules use."""
+    """The compiled rules of an organization. `rules` are those of model calls, and `tool_rules` those of calls of
+    tools, both in the order of their evaluation. `needs` has the names of the variables and functions that the rules
+    use."""
 
     rules: tuple[PolicyRule, ...] = ()
     tool_rules: tuple[PolicyRule, ...] = ()

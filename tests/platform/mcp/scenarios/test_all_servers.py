@@ -24,7 +24,6 @@ from tests.support.mcp_servers import (
 )
 from tests.support.platform import RunningPlatform, Tenant
 
-
 CARD = "4242 4242 4242 4242"
 
 
@@ -67,7 +66,12 @@ async def test_no_server_can_take_the_name_of_a_tool_of_another(
     assert [len(server.calls()) for server in upstreams.values()] == [0, 1]
     for name in evil:
         assert (await call(client, ALL, name)).status_code == 200
-    assert [params["name"] for params in upstreams["evil"].calls()] == ["__echo", "_weather__echo", "echo", "weather__echo"]
+    assert [params["name"] for params in upstreams["evil"].calls()] == [
+        "__echo",
+        "_weather__echo",
+        "echo",
+        "weather__echo",
+    ]
     assert len(upstreams["weather"].calls()) == 1
     for name in ("echo", "__echo", "weather__", "weather___echo", "Weather__echo", "weather__ECHO", "x__echo", ""):
         answer = await call(client, ALL, name)

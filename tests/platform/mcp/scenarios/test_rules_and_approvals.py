@@ -160,7 +160,7 @@ async def test_rules_see_server_tool_arguments_and_findings(
     message = "Mail leaves the company."
     condition = 'mcp.server == "mail" && mcp.tool == "send" && !mcp.arguments.to.endsWith("@example.com")'
     rule = await add_rule(tenant, condition, message=message)
-    await add_rule(tenant, 'has(mcp.arguments.amount) && mcp.arguments.amount > 100')
+    await add_rule(tenant, "has(mcp.arguments.amount) && mcp.arguments.amount > 100")
     await add_rule(tenant, 'mcp.tool == "echo" && "credit_card" in dlp.entities && user.role == "user"')
     for arguments, status in (
         ({"to": "bob@example.com"}, 200),

@@ -40,7 +40,9 @@ def oauth(endpoint: TokenEndpoint, **fields: Any) -> dict[str, Any]:
     return {"token_url": endpoint.url, "client_id": "gate:house", "client_secret": SECRET, **fields}
 
 
-async def registered(tenant: Tenant, upstream: ScriptedServer, endpoint: TokenEndpoint, **fields: Any) -> dict[str, Any]:
+async def registered(
+    tenant: Tenant, upstream: ScriptedServer, endpoint: TokenEndpoint, **fields: Any
+) -> dict[str, Any]:
     server = await register(tenant, upstream.url, oauth=oauth(endpoint, **fields))
     await grant(tenant, server, tenant.user.id)
     return server

@@ -1,5 +1,4 @@
-"""Evaluates the policy rules about a call of a tool, and asks for an approval where the tool requires one (docs/mcp.md).
-"""
+"""Evaluates the policy rules about a call of a tool, and asks for the approval that the tool requires (docs/mcp.md)."""
 
 from typing import Any, Final
 

@@ -85,6 +85,7 @@ def _reroute(x: CallRequest, rule: PolicyRule) -> Verdict | Reroute:
 
 def approval_hold(x: CallRequest, rule: PolicyRule, model: str) -> Hold:
     """Return the verdict that holds a call until a person has decided. `model` is the name of the model or tool."""
+
     def settled(approved: bool) -> None:
         x.rule_events.append(_event(rule, "approved" if approved else "denied", model))
 

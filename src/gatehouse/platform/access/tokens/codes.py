@@ -123,9 +123,7 @@ async def _exchange(change: Change, host: Host, exchange: CodeExchange) -> Perso
     )
 
 
-async def _access_token(
-    host: Host, row: AuthorizationCodeRow, session: SessionRow, audience: str | None
-) -> str:
+async def _access_token(host: Host, row: AuthorizationCodeRow, session: SessionRow, audience: str | None) -> str:
     claims: dict[str, Any] = {
         "sub": str(row.user_id),
         "sid": str(session.id),

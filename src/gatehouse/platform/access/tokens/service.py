@@ -43,7 +43,8 @@ class TokenIssuer:
     async def issue_for_client(
         self, credentials: ClientSecret, scope: str | None, origin: RequestOrigin, *, audience: str | None = None
     ) -> AccessToken:
-        """Authenticate a client and return its access token, for this platform or for `audience` alone. Raises `InvalidClient`, `InvalidScope`, `TokensBusy`."""
+        """Authenticate a client and return its access token, for this platform or for `audience` alone. Raises
+        `InvalidClient`, `InvalidScope`, `TokensBusy`."""
         async with self._session() as session:
             client = await self._authenticate(session, credentials, origin)
             scopes = _scopes(client, scope)

@@ -31,8 +31,8 @@ async def mcp_metadata(response: Response, host: TheHost) -> ResourceMetadata:
 async def mcp_server_metadata(
     response: Response, host: TheHost, server: Annotated[str, Path(description="The name of an MCP server.")]
 ) -> ResourceMetadata:
-    """Returns the metadata of `/mcp/{server}` as a protected resource (RFC 9728), whether or not there is such a server.
-    Requires the setting PUBLIC_URL."""
+    """Returns the metadata of `/mcp/{server}` as a protected resource (RFC 9728), whether or not there is such a
+    server. Requires the setting PUBLIC_URL."""
     return _metadata(response, host, f"{ALL}/{server}")
 
 

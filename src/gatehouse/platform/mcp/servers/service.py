@@ -1,5 +1,6 @@
 """Lists, registers, changes and removes MCP servers."""
 
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -81,18 +82,9 @@ async def update(
     if "url" in sent:
         sent["url"] = await _checked_url(change, guard, sent["url"])
     changes = row.differing(sent)
-    if "url" in changes and origin(row.url) != origin(changes["url"]):
-        kept = (row.sealed_header and "header" not in credentials) or (row.oauth and "oauth" not in credentials)
-        if kept:
-            raise InvalidServerField("url", _OTHER_HOST)
-    if "header" in credentials:
-        name, sealed = _sealed(sealer, change.tenant_id, row, credentials["header"])
-        if sealed is not None or row.sealed_header is not None:
-            changes |= {"header_name": name, "sealed_header": sealed}
-    if "oauth" in credentials:
-        oauth, sealed = await _sealed_client(change, sealer, guard, row, credentials["oauth"])
-        if sealed is not None or row.sealed_client_secret is not None:
-            changes |= {"oauth": oauth, "sealed_client_secret": sealed}
+    if "url" in changes and _would_send_credential(row, changes["url"], credentials):
+        raise InvalidServerField("url", _OTHER_HOST)
+    changes |= await _changed_credentials(change, sealer, guard, row, credentials)
     if not changes:
         return row
     row.assign(changes)
@@ -109,6 +101,29 @@ async def update(
         **{name: value for name, value in changes.items() if not name.startswith("sealed_")},
     )
     return row
+
+
+def _would_send_credential(row: McpServerRow, url: str, replaced: Collection[str]) -> bool:
+    """Return whether a credential that is not replaced would be sent to another host."""
+    has_header, has_oauth = row.sealed_header is not None, row.oauth is not None
+    is_kept = (has_header and "header" not in replaced) or (has_oauth and "oauth" not in replaced)
+    return is_kept and origin(row.url) != origin(url)
+
+
+async def _changed_credentials(
+    change: Change, sealer: Sealer, guard: EgressGuard, row: McpServerRow, sent: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the new values of the columns of the credentials in `sent`. Raises `InvalidServerField`."""
+    changes: dict[str, Any] = {}
+    if "header" in sent:
+        name, sealed = _sealed(sealer, change.tenant_id, row, sent["header"])
+        if sealed is not None or row.sealed_header is not None:
+            changes |= {"header_name": name, "sealed_header": sealed}
+    if "oauth" in sent:
+        oauth, sealed = await _sealed_client(change, sealer, guard, row, sent["oauth"])
+        if sealed is not None or row.sealed_client_secret is not None:
+            changes |= {"oauth": oauth, "sealed_client_secret": sealed}
+    return changes
 
 
 async def delete(change: Change, row: McpServerRow) -> None:
