@@ -127,3 +127,18 @@ async def test_a_refusal_says_which_credential_is_missing(public_url: str | None
     for scope in ("mcp:call", "chat:write"):
         harness.caller = msgspec.structs.replace(known, scopes=frozenset({scope}))
         assert (await challenge())[0] == 400
+
+
+@pytest.mark.parametrize("name", [None, 1, ["echo"]])
+@pytest.mark.parametrize(("path", "records"), [("/mcp", 0), ("/mcp/weather", 1)])
+async def test_a_name_that_is_no_text_is_refused(name: object, path: str, records: int) -> None:
+    harness = harness_with(server_record("weather", "echo"))
+    raw = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": name}}).encode()
+
+    async def read() -> bytes:
+        return raw
+
+    x = received(harness, raw, path, mcp_protocol_version="2025-11-25")
+    answer = await harness.engine.tools.answer(x, read, lambda: None)
+    assert (answer.status, json.loads(answer.body)["error"]["code"]) == (400, -32602)
+    assert len(harness.tool_calls) == records

@@ -71,7 +71,7 @@ class ToolCalls:
         return self._credentials.target(ports, x.policy.tenant_id, server, gate)
 
     async def answer(
-        self, x: Identified, server: McpServer, name: str, message: ClientMessage, public_session_id: str | None
+        self, x: Identified, server: McpServer, name: Any, message: ClientMessage, public_session_id: str | None
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the result of `tools/call` for the server's tool `name`, and headers of the answer. The call is
         recorded in every case. Raises `Refusal`."""
@@ -111,11 +111,11 @@ class ToolCalls:
             written.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _call(
-        self, state: ToolCallState, server: McpServer, name: str, message: ClientMessage, public_session_id: str | None
+        self, state: ToolCallState, server: McpServer, name: Any, message: ClientMessage, public_session_id: str | None
     ) -> dict[str, Any]:
         x, ports = state.identified, self._ports
         arguments = _arguments(message)
-        tool = server.tools.get(name)
+        tool = server.tools.get(checked_name(name))
         if tool is None or not server.permits(x.caller, tool.name):
             raise UnknownTool
         state.tool = tool
@@ -216,6 +216,13 @@ class ToolCalls:
             error = McpServerFailed(failed.rpc_message, reason=failed.reason)
             return await pipeline.ERROR_TEXT(call_request, error, self._ports)
         return McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason)
+
+
+def checked_name(name: Any) -> str:
+    """Return the name of a tool in a call. Raises `InvalidParams`."""
+    if type(name) is not str:
+        raise InvalidParams("name", "must be the name of a tool.")
+    return name
 
 
 def _arguments(message: ClientMessage) -> dict[str, Any]:

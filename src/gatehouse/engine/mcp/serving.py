@@ -8,9 +8,8 @@ import structlog
 from gatehouse.engine import pipeline
 from gatehouse.engine.exchange import Answer, CallerResults, Identified, ReadBody, Received
 from gatehouse.engine.mcp import listing, messages, upstream
-from gatehouse.engine.mcp.calling import ToolCalls
+from gatehouse.engine.mcp.calling import ToolCalls, checked_name
 from gatehouse.engine.mcp.errors import (
-    InvalidParams,
     McpServerFailed,
     McpSwitchedOff,
     MethodNotFound,
@@ -126,16 +125,13 @@ class ToolServer:
     async def _call(
         self, x: Identified, server: McpServer | None, message: ClientMessage
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        name = message.params.get("name")
-        if type(name) is not str:
-            raise InvalidParams("name", "must be the name of a tool.")
-        session_id = x.received.headers.get("mcp-session-id")
+        name, session_id = message.params.get("name"), x.received.headers.get("mcp-session-id")
         if server is not None:
             return await self._calls.answer(x, server, name, message, session_id)
         if session_id is not None and message.revision == LEGACY:
             # Sessions belong to one server, so none begins at the path of all.
             raise UnknownSession
-        server_name, tool_name = listing.split_name(name)
+        server_name, tool_name = listing.split_name(checked_name(name))
         named = x.policy.mcp_servers.get(server_name)
         if named is None or not _is_usable(named, x) or not listing.is_offered(server_name, tool_name):
             raise UnknownTool

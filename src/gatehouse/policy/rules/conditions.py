@@ -175,8 +175,8 @@ def _names_fields(tokens: Sequence[str]) -> bool:
     it reads the arguments."""
     return all(
         tokens[n + 1 : n + 2] == ["."] and tokens[n + 2 : n + 3] and tokens[n + 2] in EXAMPLES[TOOL_CALL]
-        for n, token in enumerate(tokens)
-        if token == TOOL_CALL and (n == 0 or tokens[n - 1] != ".")
+        for n, word in enumerate(tokens)
+        if word == TOOL_CALL and (n == 0 or tokens[n - 1] != ".")
     )
 
 
