@@ -30,7 +30,7 @@ def server(name: str, tools: Iterable[str], description: str = "Searches.", **fi
 
 
 def stopping(*ids: UUID) -> Any:
-    return SimpleNamespace(mcp_stopped=lambda *asked: not set(ids).isdisjoint(asked))
+    return SimpleNamespace(mcp_stopped=lambda *others: not set(ids).isdisjoint(others))
 
 
 def compiled(*records: McpServerRecord) -> list[McpServer]:
