@@ -44,16 +44,16 @@ def page(
     definitions: list[str] = []
     size = 0
     last: tuple[str, str] | None = None
-    for server, tool in _callable(servers, caller, switches, _position(cursor), has_full_names=has_full_names):
+    for server, tool, name in _callable(servers, caller, switches, _position(cursor), has_full_names=has_full_names):
         if len(definitions) == MAX_PAGE_TOOLS or size > MAX_PAGE_BYTES:
             assert last is not None
             return {"tools": _joined(definitions), "nextCursor": _cursor(*last)}
         definition = for_agents(tool.definition)
         if has_full_names:
-            definition = renamed(definition, tool.name, full_name(server.record.name, tool.name))
+            definition = renamed(definition, tool.name, name)
         definitions.append(definition)
-        size += len(definitions[-1])
-        last = server.record.name, tool.name
+        size += len(definition)
+        last = server, tool.name
     return {"tools": _joined(definitions)}
 
 
@@ -64,18 +64,19 @@ def _callable(
     after: tuple[str, str],
     *,
     has_full_names: bool,
-) -> Iterator[tuple[McpServer, McpToolRecord]]:
+) -> Iterator[tuple[str, McpToolRecord, str]]:
+    """Yield the name of the server, the tool, and the tool's name at this path."""
     for server in servers:
-        record = server.record
-        if record.name < after[0] or switches.mcp_stopped(record.id):
+        server_name = server.record.name
+        if server_name < after[0] or switches.mcp_stopped(server.record.id):
             continue
+        prefix = full_name(server_name, "") if has_full_names else ""
         for tool in server.permitted(caller):
-            if record.name == after[0] and tool.name <= after[1]:
+            if server_name == after[0] and tool.name <= after[1]:
                 continue
-            if has_full_names and not is_offered(record.name, tool.name):
-                continue
-            if not switches.mcp_stopped(tool.id):
-                yield server, tool
+            name = prefix + tool.name
+            if len(name) <= MAX_NAME_CHARACTERS and not switches.mcp_stopped(tool.id):
+                yield server_name, tool, name
 
 
 def is_offered(server: str, tool: str) -> bool:
