@@ -125,7 +125,9 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
                 denied |= rules.denied
         if not allowed or None in denied:
             return
-        names = self.tools if None in allowed else sorted(name for name in allowed if name in self.tools)
+        names: Iterable[str] = self.tools
+        if None not in allowed:
+            names = sorted(name for name in allowed if name is not None and name in self.tools)
         for name in names:
             if name not in denied:
                 yield self.tools[name]
