@@ -219,6 +219,7 @@ async def furnished(platform: RunningPlatform) -> Furnished:
         ),
         "tenant_id": uuid4(),
         "user_id": other.user.id,
+        "server": "weather",
         **dict.fromkeys(("id", "provider", "provider_id"), "their-own"),
         "label": "second",
         "model_alias_id": (await other.admin.client.post("/api/v1/admin/model-aliases", json=alias)).json()["id"],

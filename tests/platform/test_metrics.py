@@ -21,6 +21,8 @@ FAMILIES = {
     "service_mfa_verifications_total": "counter",
     "service_deberta_queue_depth": "gauge",
     "service_provider_attempts_total": "counter",
+    "service_mcp_calls_total": "counter",
+    "service_mcp_call_duration_seconds": "histogram",
     "service_model_tokens_total": "counter",
     "service_model_cost_usd_total": "counter",
     "service_model_time_to_first_token_seconds": "histogram",

@@ -18,7 +18,9 @@ from gatehouse.engine.records.outcome import (
     Entry,
     Opened,
     Outcome,
+    ToolCalled,
     decode,
+    decode_of_platform,
 )
 from gatehouse.engine.run import Engine
 from gatehouse.engine.stages.callers.maintenance import InMaintenance
@@ -42,6 +44,7 @@ from gatehouse.policy.catalog import (
 )
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import GovernanceRecords
+from gatehouse.policy.mcp import McpServerRecord
 from gatehouse.policy.model_access import ModelAccessRecord
 from gatehouse.policy.snapshot import Snapshot
 
@@ -159,6 +162,11 @@ class EngineHarness:
         )
         self.routing_policies: tuple[RoutingPolicyRecord, ...] = ()
         self.model_aliases: tuple[ModelAliasRecord, ...] = ()
+        self.mcp_servers: tuple[McpServerRecord, ...] = ()
+        #: the calls of tools
+        self.tool_calls: list[ToolCalled[str]] = []
+        #: ids of MCP servers and tools that are switched off
+        self.mcp_off: set[UUID] = set()
         self._counters = MemoryCounters(self.clock)
         read = Settings.from_environment(settings)
         self.ports = Ports(
@@ -230,7 +238,7 @@ class EngineHarness:
             tenant_id=tenant_id, revision=self.revision, providers=tuple(self.providers), models=tuple(self.models),
             ip_allowlist=self.allowlist, governance=self.governance, feature_flags=self.flags,
             model_access=self.model_access, budgets=self.budgets, routing_policies=self.routing_policies,
-            allowed_fields=self.allowed_fields, model_aliases=self.model_aliases,
+            allowed_fields=self.allowed_fields, model_aliases=self.model_aliases, mcp_servers=self.mcp_servers,
         )  # fmt: skip
         compiled = compile_policy(records)
         assert isinstance(compiled, Snapshot)
@@ -248,6 +256,9 @@ class EngineHarness:
 
     def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
         return candidate.model.model_id in self.off
+
+    def mcp_stopped(self, *ids: UUID) -> bool:
+        return not self.mcp_off.isdisjoint(ids)
 
     def healthy(self, tenant_id: TenantId, provider_id: str) -> bool:
         return provider_id not in self.unhealthy
@@ -283,7 +294,11 @@ class EngineHarness:
         return {} if sealed is None else {"api_key": sealed}
 
     def append(self, record: bytes) -> "asyncio.Future[None]":
-        self.entries.append(decode(record))
+        entry = decode_of_platform(record)
+        if isinstance(entry, ToolCalled):
+            self.tool_calls.append(entry)
+        else:
+            self.entries.append(decode(record))
         done = asyncio.get_running_loop().create_future()
         if self.stop.at == "recording":
             self.stop.reached.set()

@@ -12,8 +12,10 @@ from typing import Any, Final
 
 import httpx2
 from aiohttp import web
-from tests.support.platform import Tenant
+from tests.support.platform import RunningPlatform, Tenant
 from tests.support.ports import free_port
+
+from gatehouse.platform.keeper.drain import Drain
 
 BASE: Final = "/api/v1/admin/mcp/servers"
 _ROOT: Final = Path(__file__).parents[2]
@@ -86,18 +88,50 @@ def result(message: dict[str, Any], value: dict[str, Any]) -> web.Response:
     return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": value})
 
 
+class TokenEndpoint:
+    """An OAuth token endpoint. It issues the tokens `token-1`, `token-2` and so on."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.status = 200
+        self.lifetime_seconds = 3_600
+        #: the forms of all requests, with their headers
+        self.seen: list[tuple[dict[str, str], dict[str, str]]] = []
+
+    async def handle(self, request: web.Request) -> web.Response:
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        self.seen.append((form, {name.lower(): value for name, value in request.headers.items()}))
+        if self.status != 200:
+            return web.json_response({"error": "invalid_client"}, status=self.status)
+        token = {"access_token": f"token-{len(self.seen)}", "token_type": "Bearer", "expires_in": self.lifetime_seconds}
+        return web.json_response(token)
+
+
+@asynccontextmanager
+async def token_endpoint() -> AsyncIterator[TokenEndpoint]:
+    endpoint = TokenEndpoint()
+    async with _listening("/token", endpoint.handle) as endpoint.url:
+        yield endpoint
+
+
 @asynccontextmanager
 async def scripted_server() -> AsyncIterator[ScriptedServer]:
     server = ScriptedServer()
+    async with _listening("/mcp", server.handle) as server.url:
+        yield server
+
+
+@asynccontextmanager
+async def _listening(path: str, handle: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
+    """Serve a path. Yields its URL."""
     app = web.Application(client_max_size=64 * 1024**2)
-    app.router.add_route("*", "/mcp", server.handle)
+    app.router.add_route("*", path, handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
     try:
-        yield server
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}{path}"
     finally:
         await runner.cleanup()
 
@@ -141,10 +175,18 @@ async def grant(tenant: Tenant, server: dict[str, Any], subject_id: object, **fi
     return rule
 
 
+#: the name of a server that stands for the path of all servers
+ALL: Final = ""
+
+
+def path_of(name: str) -> str:
+    return f"/mcp/{name}" if name else "/mcp"
+
+
 async def send(
     client: httpx2.AsyncClient, name: str, method: str, params: dict[str, Any] | None = None, **headers: str
 ) -> httpx2.Response:
-    """Send a request of the newer revision, as an agent does."""
+    """Send a request of the newer revision, as an agent does. `name` may be `ALL`."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -153,7 +195,7 @@ async def send(
     mirrored = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method}
     if method == "tools/call":
         mirrored["Mcp-Name"] = str((params or {}).get("name"))
-    return await client.post(f"/mcp/{name}", json=body, headers={**mirrored, **headers})
+    return await client.post(path_of(name), json=body, headers={**mirrored, **headers})
 
 
 async def call(client: httpx2.AsyncClient, name: str, tool_name: str, **arguments: Any) -> httpx2.Response:
@@ -165,7 +207,7 @@ async def send_older(
 ) -> httpx2.Response:
     """Send a request of the older revision."""
     body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params or {}}
-    return await client.post(f"/mcp/{name}", json=body, headers={"MCP-Protocol-Version": "2025-11-25", **headers})
+    return await client.post(path_of(name), json=body, headers={"MCP-Protocol-Version": "2025-11-25", **headers})
 
 
 async def begin_session(client: httpx2.AsyncClient, name: str) -> str:
@@ -175,11 +217,30 @@ async def begin_session(client: httpx2.AsyncClient, name: str) -> str:
     assert answer.status_code == 200, answer.text
     session_id: str = answer.headers["mcp-session-id"]
     await client.post(
-        f"/mcp/{name}",
+        path_of(name),
         json={"jsonrpc": "2.0", "method": "notifications/initialized"},
         headers={"MCP-Protocol-Version": "2025-11-25", "Mcp-Session-Id": session_id},
     )
     return session_id
+
+
+async def recorded(platform: RunningPlatform, tenant: Tenant) -> list[dict[str, Any]]:
+    """Return the audit events of the calls, oldest first."""
+    drain = Drain(platform.installed.url, platform.host.settings.gatehouse_home / "journal")
+    drain.start()
+    await asyncio.to_thread(drain.stop, 20)
+    return sorted(await platform.audit(tenant, "mcp.tool_call"), key=lambda event: event["timestamp"])
+
+
+async def wait_until_held(tenant: Tenant) -> dict[str, Any]:
+    """Wait for a call that is held, and return its approval."""
+    async with asyncio.timeout(30):
+        while True:
+            listed = (await tenant.admin.client.get("/api/admin/approvals?status=pending")).json()
+            if listed["total"]:
+                approval: dict[str, Any] = listed["items"][0]
+                return approval
+            await asyncio.sleep(0.05)
 
 
 async def forever() -> None:

@@ -25,6 +25,7 @@ OPEN: Final = {
     "/api/auth/session/token",
     "/oauth/authorize", "/api/saml/metadata", "/api/saml/login", "/api/saml/acs", "/api/saml/slo",
     "/api/conversations/shared/{token}", "/.well-known/jwks.json", "/.well-known/openid-configuration", "/health",
+    "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource/mcp/{server}",
     "/api/health/live", "/api/health/ready", "/api/health/startup", "/metrics",
 }  # fmt: skip
 #: A person's session, or the token of a sign-in that lacks its second factor, which is in the body.

@@ -17,7 +17,7 @@ export interface ClientFilters {
 }
 
 export const SCOPES: readonly Scope[] = [
-  "chat:write", "api:read", "api:write", "admin:read", "admin:write", "audit:read", "dlp:read", "groups:read", "groups:write",
+  "chat:write", "mcp:call", "api:read", "api:write", "admin:read", "admin:write", "audit:read", "dlp:read", "groups:read", "groups:write",
 ];
 export const TIERS = ["standard", "premium", "unlimited"] as const;
 

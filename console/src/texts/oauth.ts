@@ -13,7 +13,8 @@ export const oauthTexts = {
   secret: "Client secret",
   scopes: "Scopes",
   scopeHints: {
-    "chat:write": "Calls models.",
+    "chat:write": "Calls models, and tools of MCP servers.",
+    "mcp:call": "Calls tools of MCP servers only.",
     "api:read": "Reads what users may read: models, usage records, health of providers.",
     "api:write": "Changes what users may change.",
     "admin:read": "Reads what administrators may read.",

@@ -13,7 +13,7 @@ filled by its stages, because they are recorded no matter which stage ends the r
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from decimal import Decimal
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -31,6 +31,7 @@ from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller
 from gatehouse.policy.aliases import Alias, Deployment
 from gatehouse.policy.catalog import Candidate
+from gatehouse.policy.mcp import McpServerRecord, McpToolRecord
 from gatehouse.policy.routing import ModelUse, RoutingPolicy
 from gatehouse.policy.rules.evaluation import Facts
 from gatehouse.policy.snapshot import Snapshot
@@ -166,8 +167,15 @@ class Derived(msgspec.Struct, kw_only=True):
     routing_needs: RoutingNeeds | None = None
 
 
+class CalledTool(NamedTuple):
+    """The tool that a call names."""
+
+    server: McpServerRecord
+    tool: McpToolRecord
+
+
 class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A decoded call, and what its stages (`pipeline.CALL`, `pipeline.CANDIDATE`) collect for its record."""
+    """A decoded call, and the results of its stages (`pipeline.CALL`, `pipeline.CANDIDATE`) for its record."""
 
     identified: Identified
     call: ModelCall
@@ -180,6 +188,8 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     #: None if the organization stores no samples
     sample: CallSample | None = None
     derived: Derived = msgspec.field(default_factory=Derived)
+    #: None for a model call
+    called_tool: CalledTool | None = None
 
 
 class Routed(msgspec.Struct, frozen=True, kw_only=True):

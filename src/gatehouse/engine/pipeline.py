@@ -16,6 +16,7 @@ from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.exchange import (
     Admitted,
     Cached,
+    CalledTool,
     CallerResults,
     CallRequest,
     Exchange,
@@ -43,6 +44,7 @@ from gatehouse.engine.stages.calls import (
     response_cache,
     response_state,
     sampling,
+    tool_rules,
 )
 from gatehouse.engine.stages.candidates import (
     kill_switch,
@@ -146,15 +148,19 @@ ANSWER: Final = (sampling.note_answer, dlp_output.inspect)
 STREAM_GUARD: Final = dlp_output.guard
 ERROR_TEXT: Final = dlp_output.of_error
 
-#: 7. For the result of a tool: `inspect(CallRequest, result, size, ports)`. Its arguments pass some steps of `CALL`
-#: (`engine.mcp.calling`).
+#: 4. to 7. For calls of tools: the arguments pass some steps of `CALL` (`engine.mcp.calling`), then
+#: `check(CallRequest, ports)` evaluates the rules about tools, and `inspect(CallRequest, result, size, ports)` inspects
+#: the result.
+TOOL_RULES: Final = tool_rules.judge
 TOOL_RESULT: Final = dlp_output.inspect_tool_result
+#: 6. For calls of tools, right before the call: `reserve(Identified, ports)`. Its settlement is in `mcp.calling`.
+RESERVE_TOOL_CALL: Final = budget.reserve_tool_call
 
 #: 8. After the end of the request, even if the client has disconnected: `settle(Exchange)`. The record is written next.
 SETTLE: Final = (deployment.release, budget.settle, response_cache.keep, sampling.keep)
 
 
-def decoded(x: Identified, call: ModelCall, body_bytes: int) -> CallRequest:
+def decoded(x: Identified, call: ModelCall, body_bytes: int, called_tool: CalledTool | None = None) -> CallRequest:
     """Return the state of a call before its steps."""
     policy = x.policy
     return CallRequest(
@@ -163,6 +169,7 @@ def decoded(x: Identified, call: ModelCall, body_bytes: int) -> CallRequest:
         body_bytes=body_bytes,
         inspection=dlp_input.new_inspection(x) if policy.dlp.enabled else None,
         sample=CallSample() if policy.sample_share else None,
+        called_tool=called_tool,
     )
 
 

@@ -169,7 +169,11 @@ class Sampler(Protocol):
 
 
 class Meter(Protocol):
-    """Metrics of model calls."""
+    """Metrics of model calls and of calls of tools."""
+
+    def tool_called(self, x: CallRequest | None, outcome: str, upstream_seconds: float | None) -> None:
+        """Count a call of a tool. `x` is None if the agent named no tool that it may call. `upstream_seconds` is None
+        if nothing was sent. Never fails."""
 
     def finished(self, x: Exchange) -> None:
         """Count the result of a model call. Takes a few microseconds, and never fails."""
@@ -180,6 +184,9 @@ class Meter(Protocol):
 
 class NoMeter:
     """A meter that counts nothing."""
+
+    def tool_called(self, x: CallRequest | None, outcome: str, upstream_seconds: float | None) -> None:
+        return None
 
     def finished(self, x: Exchange) -> None:
         return None
@@ -237,3 +244,5 @@ class Ports(msgspec.Struct, kw_only=True):
     workers: int = 1
     #: returns whether `counters` counts for all workers together at present
     shared_counters: Callable[[], bool] = lambda: False
+    #: the address of this host for clients, without a slash at the end; None if it is not known
+    public_url: str | None = None

@@ -32,9 +32,11 @@ class CallerKind(StrEnum):
 #: scopes of tokens
 Scope = Literal[
     "api:read", "api:write", "admin:read", "admin:write", "audit:read",
-    "dlp:read", "chat:write", "groups:read", "groups:write",
+    "dlp:read", "chat:write", "mcp:call", "groups:read", "groups:write",
 ]  # fmt: skip
 SCOPES: Final[frozenset[str]] = frozenset(get_args(Scope))
+#: the scopes that another scope includes
+_INCLUDED_IN: Final = {"mcp:call": "chat:write"}
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -83,7 +85,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def has_scope(self, scope: str) -> bool:
         """Returns whether the caller has the scope. Callers without a list of scopes have every scope."""
-        return self.scopes is None or scope in self.scopes
+        return self.scopes is None or scope in self.scopes or _INCLUDED_IN.get(scope) in self.scopes
 
     def has_fresh_factor(self, now: float) -> bool:
         """Returns whether the last second factor is recent enough at this Unix time."""

@@ -6,7 +6,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -151,10 +151,11 @@ def verify(
     keys_by_kid: Mapping[str, SigningKey],
     *,
     issuer: str,
-    audience: str,
+    audience: str | Sequence[str],
     now: float | None = None,
 ) -> dict[str, Any]:
-    """Returns the claims of a token that is valid at `now` (Unix time; default: the system's clock).
+    """Returns the claims of a token that is valid at `now` (Unix time; default: the system's clock). Of several
+    audiences, the token must name one.
 
     Requires valid `exp`, `iat`, `iss` and `aud`. Raises `ExpiredToken`, `UnknownKey`, `InvalidToken`. A call costs an
     RSA verification, so callers should cache verified tokens until `exp`.
@@ -165,7 +166,7 @@ def verify(
         now=int(time.time() if now is None else now),
         leeway=_LEEWAY_SECONDS,
         iss={"essential": True, "value": issuer},
-        aud={"essential": True, "value": audience},
+        aud={"essential": True, "values": [audience] if isinstance(audience, str) else list(audience)},
         iat={"essential": True},
         exp={"essential": True},
     )

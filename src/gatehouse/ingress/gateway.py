@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gatehouse.engine.conversation.call import KeptRequest
 from gatehouse.engine.exchange import Answer, CallerResults, Received
-from gatehouse.engine.mcp.serving import PREFIX as MCP_PREFIX
+from gatehouse.engine.mcp import serving as mcp
 from gatehouse.engine.run import Engine
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import ClientLeft, Forbidden, Internal, Refusal
@@ -59,9 +59,10 @@ KEPT_RESPONSE: Final = "/v1/responses/{response_id}"
 _KEPT_RESPONSES: Final = "/v1/responses/"
 _INPUT_ITEMS: Final = "/input_items"
 _KEPT_DIALECT: Final = "openai_kept_response"
-#: an MCP server of the organization
-MCP: Final = MCP_PREFIX + "{server}"
-_is_mcp_path: Final = re.compile(rf"{MCP_PREFIX}[a-z0-9][a-z0-9-]{{0,62}}").fullmatch
+#: one MCP server of the organization, and all of them
+_MCP_SERVER: Final = mcp.PREFIX + "{server}"
+_MCP_ROUTES: Final = frozenset({mcp.ALL, _MCP_SERVER})
+_is_server_path: Final = re.compile(rf"{mcp.PREFIX}[a-z0-9][a-z0-9-]{{0,62}}").fullmatch
 MODELS: Final = "/v1/models"
 SCAN: Final = "/v1/scan"
 
@@ -76,7 +77,7 @@ GATEWAY_PATHS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys((MODELS, MODELS + "/{name:path}", _MODELS_ALIAS, _MODELS_ALIAS + "/{name:path}"), ("GET",)),
     KEPT_RESPONSE + _INPUT_ITEMS: ("GET",),
     KEPT_RESPONSE: ("GET", "DELETE"),
-    MCP: ("POST", "DELETE"),
+    **dict.fromkeys(sorted(_MCP_ROUTES), ("POST", "DELETE")),
 }
 
 #: a function that is called after each request, with the method, the route, the status and the seconds
@@ -112,15 +113,19 @@ _KEPT_KINDS: Final = {
     (method, below): RequestKind(method, KEPT_RESPONSE + below, _KEPT_DIALECT, has_body=False)
     for method, below in (("GET", ""), ("DELETE", ""), ("GET", _INPUT_ITEMS))
 }
-_MCP_KINDS: Final = {method: RequestKind(method, MCP, has_body=method == "POST") for method in ("POST", "DELETE")}
+_MCP_KINDS: Final = {
+    (method, route): RequestKind(method, route, has_body=method == "POST")
+    for method in ("POST", "DELETE")
+    for route in _MCP_ROUTES
+}
 _MODEL_LIST_PATHS: Final = frozenset({MODELS, _MODELS_ALIAS})
 _MODEL_PATH_PREFIXES: Final = tuple(path + "/" for path in _MODEL_LIST_PATHS)
 
 
 def find_kind(method: str, path: str) -> RequestKind | None:
     """Return the kind of a request, or None if the gateway does not serve it. `path` must have no trailing slash."""
-    if path.startswith(MCP_PREFIX):
-        return _MCP_KINDS.get(method) if _is_mcp_path(path) else None
+    if path == mcp.ALL or _is_server_path(path):
+        return _MCP_KINDS.get((method, mcp.ALL if path == mcp.ALL else _MCP_SERVER))
     if method == "POST":
         return _POST_KINDS.get(path)
     if method in {"GET", "HEAD"} and (path in _MODEL_LIST_PATHS or path.startswith(_MODEL_PATH_PREFIXES)):
@@ -148,7 +153,7 @@ def read_target(x: Received, kind: RequestKind, path: str, query: str) -> None:
 def canonical(kind: RequestKind, path: str) -> str:
     """Return the path under which the request is limited, recorded and answered. For an alias, this is the path with
     `/v1`."""
-    if kind.route == MCP:
+    if kind.route in _MCP_ROUTES:
         return path
     if kind is _MODELS_KIND:
         return path if path.startswith(MODELS) else "/v1" + path
@@ -187,7 +192,7 @@ class Gateway:
             return
         x = receiving.read_head(scope, self.addresses, kind.dialect)
         x.path = canonical(kind, path)
-        if kind.route == MCP and not self._permits_origins(scope):
+        if kind.route in _MCP_ROUTES and not self._permits_origins(scope):
             await send_over_asgi(_error_answer(OriginRefused(), x), x, send)
             return
         read_target(x, kind, path, scope["query_string"].decode("latin-1"))
@@ -200,7 +205,7 @@ class Gateway:
     def is_for_asgi(self, kind: RequestKind | None) -> bool:
         """Return whether an ASGI server must answer a request with an `Origin`: because a CORS layer is in front of the
         gateway, or because the origin must be checked."""
-        return bool(self._origins) or (kind is not None and kind.route == MCP)
+        return bool(self._origins) or (kind is not None and kind.route in _MCP_ROUTES)
 
     def _permits_origins(self, scope: Scope) -> bool:
         """Return whether a page of the request's origin may call MCP servers. A program sends no origin."""
@@ -218,7 +223,7 @@ class Gateway:
             with self._calls.one() as call:
                 if kind.dialect is not None:
                     answer = await self._engine.answer(x, body.read if kind.has_body else None, call.let_in)
-                elif kind.route == MCP:
+                elif kind.route in _MCP_ROUTES:
                     answer = await self._engine.tools.answer(x, body.read, call.let_in)
                 elif kind is _MODELS_KIND:
                     answer = await self._models(x)

@@ -14,7 +14,7 @@ import structlog
 
 from gatehouse.detection.models import TierFailed
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.exchange import Exchange
+from gatehouse.engine.exchange import CallRequest, Exchange
 from gatehouse.engine.providers.registry import KINDS
 from gatehouse.engine.records.outcome import RuleEvent
 from gatehouse.engine.routing.circuits import Circuits
@@ -94,6 +94,10 @@ class GatewayMetrics:
         )
         self.refusals = counter(
             "service_requests_refused_total", "Model calls that were refused, by the code of the error.", "reason"
+        )
+        self.tool_calls = counter("service_mcp_calls_total", "Calls of tools of MCP servers, by outcome.", "outcome")
+        self.tool_durations = Histogram(
+            Family("service_mcp_call_duration_seconds", "Time from the call to an MCP server to its answer."), _BUCKETS
         )
         self.tokens = counter(
             "service_model_tokens_total",
@@ -179,6 +183,15 @@ class GatewayMetrics:
             method = "other"
         self.requests.add((method, route, str(status)))
         self.durations.observe(seconds, (method, route))
+
+    def tool_called(self, x: CallRequest | None, outcome: str, upstream_seconds: float | None) -> None:
+        self.tool_calls.add((outcome,))
+        if upstream_seconds is not None:
+            self.tool_durations.observe(upstream_seconds)
+        if x is not None:
+            if x.inspection is not None:
+                self._count_inspection(x.inspection)
+            self._count_rule_events(x.rule_events)
 
     def finished(self, x: Exchange) -> None:
         """Count a finished model call (`engine.ports.Meter`)."""

@@ -15,6 +15,7 @@ SubjectType: TypeAlias = Literal["group", "user", "api_key", "oauth_client"]
 #: a group, a user, an API key or an OAuth client
 Subject: TypeAlias = tuple[SubjectType, UUID]
 ServerAccess: TypeAlias = Literal["restricted", "open"]
+ClientAuthentication: TypeAlias = Literal["client_secret_basic", "client_secret_post"]
 ToolStatus: TypeAlias = Literal["quarantined", "approved", "rejected"]
 
 
@@ -25,6 +26,8 @@ class McpToolRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     hash: str
     definition: str
+    #: whether a person must approve each call
+    approval_required: bool = False
 
 
 class McpAccessRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,9 +39,22 @@ class McpAccessRecord(msgspec.Struct, frozen=True, kw_only=True):
     tool: str | None = None
 
 
+class McpOAuthRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The gateway as an OAuth client of an MCP server. `sealed_secret` is the sealed secret of the client."""
+
+    token_url: str
+    client_id: str
+    sealed_secret: str
+    scope: str | None = None
+    client_authentication: ClientAuthentication = "client_secret_basic"
+    #: whether the address of the server is sent as `resource` (RFC 8707)
+    sends_resource: bool = True
+
+
 class McpServerRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An enabled MCP server. `name` is its name in the path `/mcp/{name}`. `revision` is its protocol revision.
-    `sealed_header` is the sealed header that authenticates the gateway, or None."""
+    """An enabled MCP server. `name` is its name in the path `/mcp/{name}`. `revision` is the protocol revision that it
+    has. `sealed_header` is the sealed header that authenticates the gateway, or None. At most one of it and `oauth` is
+    set."""
 
     id: UUID
     name: str
@@ -47,6 +63,7 @@ class McpServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     access: ServerAccess = "restricted"
     timeout_ms: int = 30_000
     sealed_header: str | None = None
+    oauth: McpOAuthRecord | None = None
     #: the operator's stricter egress policy for this organization
     egress_policy: EgressPolicy | None = None
     tools: tuple[McpToolRecord, ...] = ()
@@ -64,6 +81,11 @@ def mcp_secret_key(server_id: UUID) -> str:
     return f"mcp:{server_id}"
 
 
+def mcp_client_key(server_id: UUID) -> str:
+    """Return the name to which the sealed secret of the gateway's OAuth client at a server is bound."""
+    return f"mcp-client:{server_id}"
+
+
 class _SubjectRules(msgspec.Struct, frozen=True, gc=False):
     """The tools that the rules of one subject allow and deny. None stands for all tools."""
 
@@ -72,6 +94,8 @@ class _SubjectRules(msgspec.Struct, frozen=True, gc=False):
 
 
 class McpServer(msgspec.Struct, frozen=True, kw_only=True):
+    """A compiled server. `tools` are in the order of their names."""
+
     record: McpServerRecord
     tools: Mapping[str, McpToolRecord]
     rules: Mapping[Subject, _SubjectRules]
@@ -90,6 +114,24 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
             granted = granted or tool in rules.allowed or None in rules.allowed
         return granted
 
+    def permitted(self, caller: Caller) -> Iterator[McpToolRecord]:
+        """Yield the tools that the caller may call, by name. The rules are read once, because an organization may have
+        many servers with many tools."""
+        allowed: set[str | None] = {None} if self.record.access == "open" else set()
+        denied: set[str | None] = set()
+        for subject in subjects_of(caller) if self.rules else ():
+            if (rules := self.rules.get(subject)) is not None:
+                allowed |= rules.allowed
+                denied |= rules.denied
+        if not allowed or None in denied:
+            return
+        names: Iterable[str] = self.tools
+        if None not in allowed:
+            names = sorted(name for name in allowed if name is not None and name in self.tools)
+        for name in names:
+            if name not in denied:
+                yield self.tools[name]
+
 
 def subjects_of(caller: Caller) -> Iterator[Subject]:
     """Yield the subjects whose rules apply to the caller."""
@@ -104,12 +146,14 @@ def subjects_of(caller: Caller) -> Iterator[Subject]:
 
 
 def compile_mcp_servers(records: Iterable[McpServerRecord]) -> Mapping[str, McpServer]:
-    """Return the servers by name."""
+    """Return the servers by name. They and their tools are in the order of their names."""
     return {
         record.name: McpServer(
-            record=record, tools={tool.name: tool for tool in record.tools}, rules=_rules(record.rules)
+            record=record,
+            tools={tool.name: tool for tool in sorted(record.tools, key=lambda tool: tool.name)},
+            rules=_rules(record.rules),
         )
-        for record in records
+        for record in sorted(records, key=lambda record: record.name)
     }
 
 

@@ -29,6 +29,7 @@ async def test_the_answer_to_a_registration_is_what_a_read_returns(tenant: Tenan
         "description": "Weather",
         "url": URL,
         "header_name": "X-Key",
+        "oauth": None,
         "access": "restricted",
         "enabled": True,
         "timeout_ms": 30_000,

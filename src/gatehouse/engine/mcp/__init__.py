@@ -2,7 +2,7 @@
 
 messages, headers, errors   the protocol: JSON-RPC messages, HTTP headers, errors
 definitions                 definitions of tools: validation, hash, differences
-serving, calling            the gateway as a server: requests of agents
+serving, listing, calling   the gateway as a server: requests of agents
 upstream, sessions          the gateway as a client: requests to MCP servers
 discovery                   the revision and the tools of a server
 recording                   the record of a call

@@ -10,8 +10,9 @@ import structlog
 
 from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.exchange import CallRequest, Identified
+from gatehouse.engine.exchange import CalledTool, CallRequest, Identified
 from gatehouse.engine.mcp import upstream
+from gatehouse.engine.mcp.credentials import UpstreamCredentials
 from gatehouse.engine.mcp.definitions import input_schema
 from gatehouse.engine.mcp.errors import (
     INVALID_PARAMS,
@@ -37,6 +38,7 @@ from gatehouse.engine.stages.calls import (
     sampling,
 )
 from gatehouse.engine.stages.calls.dlp_output import approved
+from gatehouse.engine.stages.calls.tool_rules import ARGUMENTS
 from gatehouse.engine.stages.candidates import overrides
 from gatehouse.engine.verdict import ALLOW, Hold, Rewrite, resolved
 from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
@@ -46,9 +48,6 @@ log = structlog.get_logger(__name__)
 
 #: parameters of `tools/call` for which an agent and a server must exchange more than one message
 _UNSUPPORTED: Final = ("inputResponses", "requestState", "task")
-#: Field of the body in which the stages see the arguments. It is one of the fields in which content filters look for
-#: topics. Unlike `input` and `text`, it gets no special treatment in any stage.
-_ARGUMENTS: Final = "query"
 #: number of times that a call synchronizes the switches before it fails
 _MAX_SYNCHRONIZATIONS: Final = 5
 #: The check of the arguments for each step of a model call, in the order of the steps. None if the step does not apply.
@@ -72,6 +71,7 @@ class ToolCalls:
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
+        self._credentials = UpstreamCredentials()
         self.sessions = UpstreamSessions(ports)
 
     def target(self, x: Identified, server: McpServerRecord, state: ToolCallState | None = None) -> Target:
@@ -90,17 +90,16 @@ class ToolCalls:
             if state is not None:
                 state.sent = True
 
-        header = ports.secrets.open(x.policy.tenant_id, server.secret_key, server.sealed_header)
-        return Target(record=server, revision=server.revision, header=header, gate=gate)
+        return self._credentials.target(ports, x.policy.tenant_id, server, gate)
 
     async def answer(
-        self, x: Identified, server: McpServer, message: ClientMessage, public_session_id: str | None
-    ) -> tuple[dict[str, Any], str]:
-        """Return the result of `tools/call`, and the action of DLP. The call is recorded in every case. Raises
-        `Refusal`."""
+        self, x: Identified, server: McpServer, name: Any, message: ClientMessage, public_session_id: str | None
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the result of `tools/call` for the server's tool `name`, and headers of the answer. The call is
+        recorded in every case. Raises `Refusal`."""
         state = ToolCallState(identified=x, server=server.record)
         try:
-            result = await self._call(state, server, message, public_session_id)
+            result = await self._call(state, server, name, message, public_session_id)
         except Refusal as error:
             is_error = error.status >= 500 and (state.sent or isinstance(error, McpServerFailed))
             state.outcome = "error" if is_error else "refused"
@@ -119,7 +118,8 @@ class ToolCalls:
             raise Internal from None
         await record(state, self._ports)
         inspection = None if state.call_request is None else state.call_request.inspection
-        return result, (inspection and inspection.action) or "ALLOW"
+        budgets = {} if state.reserved is None else state.reserved.headers()
+        return result, {"X-DLP-Action": (inspection and inspection.action) or "ALLOW", **budgets}
 
     def _record_without_client(self, state: ToolCallState) -> None:
         try:
@@ -132,19 +132,20 @@ class ToolCalls:
             written.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _call(
-        self, state: ToolCallState, server: McpServer, message: ClientMessage, public_session_id: str | None
+        self, state: ToolCallState, server: McpServer, name: Any, message: ClientMessage, public_session_id: str | None
     ) -> dict[str, Any]:
         x, ports = state.identified, self._ports
         arguments = _arguments(message)
-        tool = server.tools.get(_name(message))
+        tool = server.tools.get(checked_name(name))
         if tool is None or not server.permits(x.caller, tool.name):
             raise UnknownTool
         state.tool = tool
         if ports.switches.mcp_stopped(server.record.id, tool.id):
             raise McpSwitchedOff
-        call = ModelCall(dialect="", model=state.target, stream=False, body={_ARGUMENTS: arguments})
-        state.call_request = call_request = pipeline.decoded(x, call, message.body_bytes)
-        for check in _CHECKS:
+        call = ModelCall(dialect="", model=state.target, stream=False, body={ARGUMENTS: arguments})
+        called_tool = CalledTool(server.record, tool)
+        state.call_request = call_request = pipeline.decoded(x, call, message.body_bytes, called_tool)
+        for check in (*_CHECKS, pipeline.TOOL_RULES):
             if check is None:
                 continue
             verdict = await resolved(check(call_request, ports))
@@ -152,12 +153,13 @@ class ToolCalls:
                 await self._wait_for_approval(call_request, verdict, server, tool)
             else:
                 pipeline.obey(verdict)
-        sent_arguments = call.body[_ARGUMENTS]
+        sent_arguments = call.body[ARGUMENTS]
         headers = _headers(tool, sent_arguments)
         session_id = self._session_of(state, message, public_session_id)
         state.arguments_digest = (
             f"sha256:{hashlib.sha256(msgspec.json.encode(sent_arguments, order='sorted')).hexdigest()}"
         )
+        state.reserved = await pipeline.RESERVE_TOOL_CALL(x, ports)
         started = ports.clock.monotonic()
         try:
             result = await self._send(state, {"name": tool.name, "arguments": sent_arguments}, headers, session_id)
@@ -212,7 +214,7 @@ class ToolCalls:
                 if is_own_session:
                     session_id = await self.sessions.kept(x, other_target)
                 answer = await upstream.request(
-                    self._ports.outbound, call_target, "tools/call", params, session_id=session_id, headers=headers
+                    call_target, "tools/call", params, session_id=session_id, headers=headers
                 )
             except OutOfTouch:
                 # Nothing was sent, because the gate runs before the first byte.
@@ -239,8 +241,8 @@ class ToolCalls:
         return McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason)
 
 
-def _name(message: ClientMessage) -> str:
-    name = message.params.get("name")
+def checked_name(name: Any) -> str:
+    """Return the name of a tool in a call. Raises `InvalidParams`."""
     if type(name) is not str:
         raise InvalidParams("name", "must be the name of a tool.")
     return name

@@ -12,7 +12,6 @@ from gatehouse.engine.mcp.errors import MODERN_ERRORS, UNSUPPORTED_REVISION
 from gatehouse.engine.mcp.messages import LEGACY, MODERN
 from gatehouse.engine.mcp.sessions import initialize
 from gatehouse.engine.mcp.upstream import Target, UpstreamFailed
-from gatehouse.engine.ports import Ports
 
 _MAX_PAGES: Final = 100
 _MAX_LIST_BYTES: Final = 16 * 1024 * 1024
@@ -35,39 +34,39 @@ class Discovered(msgspec.Struct, frozen=True, kw_only=True):
     faults: list[str]
 
 
-async def discover(ports: Ports, target: Target) -> Discovered:
+async def discover(target: Target) -> Discovered:
     """Read the server's revision and tools. The revision in `target` is ignored. Raises `UpstreamFailed`."""
     try:
         async with asyncio.timeout(_MAX_SECONDS):
-            return await _discover(ports, target)
+            return await _discover(target)
     except TimeoutError:
         raise UpstreamFailed("timeout") from None
 
 
-async def _discover(ports: Ports, target: Target) -> Discovered:
+async def _discover(target: Target) -> Discovered:
     modern = msgspec.structs.replace(target, revision=MODERN)
-    info = await _modern_info(ports, modern)
+    info = await _modern_info(modern)
     if info is not None:
-        definitions, faults = await _tools(ports, modern, None)
+        definitions, faults = await _tools(modern, None)
         return Discovered(revision=MODERN, server_info=info, definitions=definitions, faults=faults)
     legacy = msgspec.structs.replace(target, revision=LEGACY)
-    begun = await initialize(ports, legacy)
+    begun = await initialize(legacy)
     try:
-        definitions, faults = await _tools(ports, legacy, begun.session_id)
+        definitions, faults = await _tools(legacy, begun.session_id)
     finally:
         if begun.session_id is not None:
             # A failure is ignored: the server ends unused sessions by itself.
             with suppress(UpstreamFailed, TimeoutError):
                 async with asyncio.timeout(_MAX_END_SECONDS):
-                    await upstream.end_session(ports.outbound, legacy, begun.session_id)
+                    await upstream.end_session(legacy, begun.session_id)
     info = messages.server_info(begun.value)
     return Discovered(revision=LEGACY, server_info=info, definitions=definitions, faults=faults)
 
 
-async def _modern_info(ports: Ports, target: Target) -> dict[str, Any] | None:
+async def _modern_info(target: Target) -> dict[str, Any] | None:
     """Return the server's name and version, or None if it does not have the newer revision."""
     try:
-        answer = (await upstream.request(ports.outbound, target, "server/discover", {})).value
+        answer = (await upstream.request(target, "server/discover", {})).value
     except UpstreamFailed as failed:
         if failed.rpc_code == UNSUPPORTED_REVISION:
             _require_legacy(failed.error)
@@ -91,14 +90,14 @@ def _require_legacy(error: dict[str, Any] | None) -> None:
         raise UpstreamFailed("unsupported_revision")
 
 
-async def _tools(ports: Ports, target: Target, session_id: str | None) -> tuple[dict[str, Definition], list[str]]:
+async def _tools(target: Target, session_id: str | None) -> tuple[dict[str, Definition], list[str]]:
     definitions: dict[str, Definition] = {}
     faults: list[str] = []
     cursor: str | None = None
     count = size = 0
     for _ in range(_MAX_PAGES):
         params = {} if cursor is None else {"cursor": cursor}
-        page = await upstream.request(ports.outbound, target, "tools/list", params, session_id=session_id)
+        page = await upstream.request(target, "tools/list", params, session_id=session_id)
         tools, cursor, size = page.value.get("tools"), page.value.get("nextCursor"), size + page.size
         if type(tools) is not list or (cursor is not None and type(cursor) is not str):
             raise UpstreamFailed("bad_reply")

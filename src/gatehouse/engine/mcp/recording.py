@@ -5,8 +5,9 @@ from collections.abc import Awaitable
 import msgspec
 
 from gatehouse.engine.exchange import CallRequest, Identified
-from gatehouse.engine.ports import Ports
+from gatehouse.engine.ports import Ports, Reserved
 from gatehouse.engine.records.outcome import ToolCalled, encode
+from gatehouse.engine.stages.calls.budget import TOOL_CALL_AMOUNTS
 from gatehouse.engine.timing import milliseconds
 from gatehouse.foundation.ids import new_id
 from gatehouse.policy.mcp import McpServerRecord, McpToolRecord
@@ -21,6 +22,8 @@ class ToolCallState(msgspec.Struct, kw_only=True):
     #: None if the caller may not call the named tool, or if it does not exist
     tool: McpToolRecord | None = None
     call_request: CallRequest | None = None
+    #: None if no budget applies
+    reserved: Reserved | None = None
     #: whether the first byte of the call was sent
     sent: bool = False
     #: SHA-256 digest of the arguments that were sent
@@ -40,11 +43,17 @@ class ToolCallState(msgspec.Struct, kw_only=True):
 
 
 def record(x: ToolCallState, ports: Ports) -> Awaitable[None]:
-    """Record the call. The entry is queued before this function returns. The awaitable is done when the journal has
-    stored it. Raises `Unavailable`, at once or when awaited, if the journal refuses the entry."""
+    """Settle and record the call. A call counts against budgets if it was sent, because the server may have done what
+    was asked, whatever it answers.
+
+    The call of this function itself queues the entry, even if its result is not awaited. Raises `Unavailable`, at once
+    or when awaited, if the journal refuses the entry."""
     received, caller = x.identified.received, x.identified.caller
     call_request = x.call_request
     inspection = None if call_request is None else call_request.inspection
+    if x.reserved is not None:
+        ports.spend.settle(x.reserved, TOOL_CALL_AMOUNTS if x.sent else None)
+    ports.meter.tool_called(call_request, x.outcome, None if x.upstream_ms is None else x.upstream_ms / 1000)
     entry = ToolCalled(
         id=new_id(),
         tenant_id=x.identified.policy.tenant_id,
@@ -75,5 +84,6 @@ def record(x: ToolCallState, ports: Ports) -> Awaitable[None]:
         dlp_events=() if inspection is None else inspection.events(),
         rule_events=() if call_request is None else tuple(call_request.rule_events),
         group_ids=caller.groups,
+        budgets=x.reserved.periods if x.reserved is not None and x.sent else (),
     )
     return ports.journal.append(encode(entry))

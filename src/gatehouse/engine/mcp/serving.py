@@ -1,36 +1,41 @@
-"""Answers requests of agents to an MCP server (`/mcp/{server}`)."""
+"""Answers requests of agents to an MCP server (`/mcp/{server}`), or to all servers that the caller may use (`/mcp`)."""
 
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
 import structlog
 
 from gatehouse.engine import pipeline
 from gatehouse.engine.exchange import Answer, CallerResults, Identified, ReadBody, Received
-from gatehouse.engine.mcp import messages, upstream
-from gatehouse.engine.mcp.calling import ToolCalls
-from gatehouse.engine.mcp.definitions import listed
+from gatehouse.engine.mcp import listing, messages, upstream
+from gatehouse.engine.mcp.calling import ToolCalls, checked_name
 from gatehouse.engine.mcp.errors import (
     McpServerFailed,
     McpSwitchedOff,
     MethodNotFound,
     UnknownServer,
     UnknownSession,
+    UnknownTool,
     rendered,
 )
 from gatehouse.engine.mcp.messages import IDENTITY, LEGACY, MODERN, REVISIONS, ClientMessage, MessageId
 from gatehouse.engine.mcp.upstream import UpstreamFailed
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.callers.maintenance import InMaintenance
+from gatehouse.engine.stages.callers.scope import ScopeMissing
 from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
 from gatehouse.policy.mcp import McpServer
 
 log = structlog.get_logger(__name__)
 
+#: the path of all servers
+ALL: Final = "/mcp"
 #: the path of a server, before its name
-PREFIX: Final = "/mcp/"
-_SCOPE: Final = "chat:write"
+PREFIX: Final = ALL + "/"
+#: the scope of a token; the scope `chat:write` includes it
+SCOPE: Final = "mcp:call"
+#: the path of the metadata of a protected resource (RFC 9728), before the path of the resource
+METADATA: Final = "/.well-known/oauth-protected-resource"
 _JSON: Final = {"content-type": "application/json"}
 #: Agents must not cache the list, because access and kill switches change at any time.
 _NOT_CACHED: Final = {"ttlMs": 0, "cacheScope": "private"}
@@ -50,7 +55,7 @@ class ToolServer:
         message_id: MessageId | None = None
         try:
             pipeline.walk_now(pipeline.ARRIVAL, x, self._ports)
-            identified = pipeline.obeyed(await pipeline.IDENTIFY(x, self._ports, _SCOPE))
+            identified = pipeline.obeyed(await pipeline.IDENTIFY(x, self._ports, SCOPE))
             caller = CallerResults(identified=identified)
             await pipeline.walk(pipeline.TOOL_CALLER, caller, self._ports)
             server = self._server(identified)
@@ -69,21 +74,25 @@ class ToolServer:
             if not isinstance(error, Refusal):
                 log.exception("mcp.fault", request_id=x.request_id)
                 error = Internal()
-            answer = _refused(error, x, message_id)
+            answer = _refused(error, x, message_id, self._ports.public_url)
             if caller is None:
                 self._ports.meter.refused(error.code)
         if caller is not None and caller.rate is not None:
             answer.headers = {**caller.rate.headers(), **answer.headers}
         return answer
 
-    def _server(self, x: Identified) -> McpServer:
-        """Return the server that the path names. A server without a tool for the caller is unknown."""
+    def _server(self, x: Identified) -> McpServer | None:
+        """Return the server that the path names, or None for all servers. A server without a tool for the caller is
+        unknown."""
+        if x.received.path == ALL:
+            return None
         server = x.policy.mcp_servers.get(x.received.path.removeprefix(PREFIX))
-        if server is None or not any(server.permits(x.caller, tool) for tool in server.tools):
+        if server is None or not _is_usable(server, x):
             raise UnknownServer
         return server
 
-    async def _message(self, x: Identified, server: McpServer, message: ClientMessage) -> Answer:
+    async def _message(self, x: Identified, server: McpServer | None, message: ClientMessage) -> Answer:
+        """Answer a message to one server, or to all servers if `server` is None."""
         if message.id is None:
             # A notification has no effect: a request is cancelled by closing its connection.
             return Answer(status=202, headers={})
@@ -91,15 +100,15 @@ class ToolServer:
         headers = dict(_JSON)
         match message.method, message.revision:
             case "tools/call", _:
-                session_id = x.received.headers.get("mcp-session-id")
-                result, headers["X-DLP-Action"] = await self._calls.answer(x, server, message, session_id)
+                result, of_call = await self._call(x, server, message)
+                headers |= of_call
             case "tools/list", _:
-                result = {"tools": self._listed(x, server)} | (_NOT_CACHED if message.revision == MODERN else {})
+                result = self._listed(x, server, message) | (_NOT_CACHED if message.revision == MODERN else {})
             case "server/discover", "2026-07-28":
                 result = {"supportedVersions": list(REVISIONS), "capabilities": _CAPABILITIES, **_NOT_CACHED}
             case "initialize", "2025-11-25":
                 result = {"protocolVersion": LEGACY, "capabilities": _CAPABILITIES, "serverInfo": IDENTITY}
-                if (public_id := await self._begin_session(x, server)) is not None:
+                if server is not None and (public_id := await self._begin_session(x, server)) is not None:
                     headers["Mcp-Session-Id"] = public_id
             case "ping", "2025-11-25":
                 result = {}
@@ -108,14 +117,25 @@ class ToolServer:
         body = messages.response(message.id, messages.complete(result, message.revision))
         return Answer(status=200, headers=headers, body=body)
 
-    def _listed(self, x: Identified, server: McpServer) -> msgspec.Raw:
-        """Return the definitions of the tools that the caller may call now, by name."""
-        switches, server_id = self._ports.switches, server.record.id
-        return listed(
-            tool.definition
-            for tool in server.tools.values()
-            if server.permits(x.caller, tool.name) and not switches.mcp_stopped(server_id, tool.id)
-        )
+    def _listed(self, x: Identified, server: McpServer | None, message: ClientMessage) -> dict[str, Any]:
+        servers = x.policy.mcp_servers.values() if server is None else (server,)
+        cursor = message.params.get("cursor")
+        return listing.page(servers, x.caller, self._ports.switches, cursor, has_full_names=server is None)
+
+    async def _call(
+        self, x: Identified, server: McpServer | None, message: ClientMessage
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        name, session_id = message.params.get("name"), x.received.headers.get("mcp-session-id")
+        if server is not None:
+            return await self._calls.answer(x, server, name, message, session_id)
+        if session_id is not None and message.revision == LEGACY:
+            # Sessions belong to one server, so none begins at the path of all.
+            raise UnknownSession
+        server_name, tool_name = listing.split_name(checked_name(name))
+        named = x.policy.mcp_servers.get(server_name)
+        if named is None or not _is_usable(named, x) or not listing.is_offered(server_name, tool_name):
+            raise UnknownTool
+        return await self._calls.answer(x, named, tool_name, message, None)
 
     async def _begin_session(self, x: Identified, server: McpServer) -> str | None:
         """Begin a session at a server of the older revision. Return the id for the agent, or None if there is no
@@ -130,15 +150,18 @@ class ToolServer:
         except UpstreamFailed as failed:
             raise McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason) from None
 
-    async def _end_session(self, x: Identified, server: McpServer) -> Answer:
-        public_id, record = x.received.headers.get("mcp-session-id"), server.record
-        session_id = None if public_id is None else self._calls.sessions.read(x, record, public_id)
+    async def _end_session(self, x: Identified, server: McpServer | None) -> Answer:
+        public_id = x.received.headers.get("mcp-session-id")
+        if public_id is None or server is None:
+            raise UnknownSession
+        record = server.record
+        session_id = self._calls.sessions.read(x, record, public_id)
         if session_id is None:
             raise UnknownSession
         self._require_on(server)
         await self._ports.switches.in_touch()
         try:
-            await upstream.end_session(self._ports.outbound, self._calls.target(x, record), session_id)
+            await upstream.end_session(self._calls.target(x, record), session_id)
         except UpstreamFailed as failed:
             raise McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason) from None
         return Answer(status=200, headers={})
@@ -148,10 +171,28 @@ class ToolServer:
             raise McpSwitchedOff
 
 
-def _refused(error: Refusal, x: Received, message_id: MessageId | None) -> Answer:
+def _is_usable(server: McpServer, x: Identified) -> bool:
+    return next(server.permitted(x.caller), None) is not None
+
+
+def _challenge(error: Refusal, x: Received, public_url: str | None) -> str | None:
+    """Return the header `WWW-Authenticate` of a refusal (RFC 6750, 3; RFC 9728, 5.1), or None."""
+    parameters: dict[str, str] = {}
+    if isinstance(error, ScopeMissing):
+        parameters = {"error": "insufficient_scope", "scope": SCOPE}
+    elif error.status != 401:
+        return None
+    elif "authorization" in x.headers:
+        parameters = {"error": "invalid_token"}
+    if public_url is not None:
+        parameters["resource_metadata"] = public_url + METADATA + x.path
+    return ("Bearer " + ", ".join(f'{name}="{value}"' for name, value in parameters.items())).rstrip()
+
+
+def _refused(error: Refusal, x: Received, message_id: MessageId | None, public_url: str | None) -> Answer:
     headers = {**_JSON, **error.headers}
-    if error.status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
+    if (challenge := _challenge(error, x, public_url)) is not None:
+        headers["WWW-Authenticate"] = challenge
     if isinstance(error, InMaintenance):
         return Answer(status=error.status, headers=headers, body=error.body(), refusal=error)
     fields = rendered(error, x.request_id)

@@ -40,13 +40,13 @@ def owner(x: Identified, server: McpServerRecord) -> bytes:
     return msgspec.json.encode([None if part is None else str(part) for part in parts])
 
 
-async def initialize(ports: Ports, target: Target) -> Result:
+async def initialize(target: Target) -> Result:
     """Begin a conversation with a server of the older revision. Raises `UpstreamFailed`, and the errors of the gate."""
     params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": IDENTITY}
-    result = await upstream.request(ports.outbound, target, "initialize", params)
+    result = await upstream.request(target, "initialize", params)
     if result.value.get("protocolVersion") != LEGACY:
         raise UpstreamFailed("unsupported_revision")
-    await upstream.notify(ports.outbound, target, "notifications/initialized", session_id=result.session_id)
+    await upstream.notify(target, "notifications/initialized", session_id=result.session_id)
     return result
 
 
@@ -60,7 +60,7 @@ class UpstreamSessions:
     async def begin(self, x: Identified, target: Target) -> str | None:
         """Begin a session, and return its id for the agent, or None if the server has no sessions. Raises
         `UpstreamFailed`, and the errors of the gate."""
-        begun = (await initialize(self._ports, target)).session_id
+        begun = (await initialize(target)).session_id
         return None if begun is None else self._ports.owned_ids.session_id(owner(x, target.record), begun)
 
     def read(self, x: Identified, server: McpServerRecord, public_id: str) -> str | None:
@@ -74,7 +74,7 @@ class UpstreamSessions:
         key, now = owner(x, target.record), self._ports.clock.monotonic()
         entry = self._kept.get(key)
         if entry is None or entry.used + _IDLE_SECONDS < now:
-            begun = (await initialize(self._ports, target)).session_id
+            begun = (await initialize(target)).session_id
             current = self._kept.get(key)
             if current is None or current is entry:
                 current = self._kept[key] = _Kept(begun, now)

@@ -15,6 +15,7 @@ from gatehouse.engine.conversation.sse import EventTooLarge, Splitter, data_of, 
 from gatehouse.engine.mcp import messages
 from gatehouse.engine.mcp.headers import write_value
 from gatehouse.engine.mcp.messages import MODERN
+from gatehouse.engine.providers.failure import UNAUTHORIZED, ProviderFailed
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest
 from gatehouse.policy.mcp import McpServerRecord
 
@@ -44,6 +45,8 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "server_request": "It sent a request to the agent, which the gateway does not forward.",
     "input_required": "It asked the agent for further input, which the gateway does not forward.",
     "unauthorized": "It refused the gateway's credential.",
+    "client_refused": "The token endpoint refuses the gateway's client.",
+    "no_access_token": "No access token could be fetched from the token endpoint.",
     "session_ended": "It has ended the session.",
     "unsupported_revision": f"It supports none of the revisions {' and '.join(messages.REVISIONS)}.",
     "json_rpc_error": "It answered with an error.",
@@ -79,12 +82,14 @@ class UpstreamFailed(Exception):
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """A server, and how it is called. `header` authenticates the gateway."""
+    """A server, and how it is called. `header` authenticates the gateway, or `outbound` does. `outbound` may raise
+    `ProviderFailed` if it has no access token."""
 
     record: McpServerRecord
     revision: str
     header: Mapping[str, str]
-    #: called right before the first byte of each request; if it raises an exception, nothing is sent
+    outbound: Outbound
+    #: Is called right before the first byte of each request. If it raises an exception, nothing is sent.
     gate: Callable[[], None] | None = None
 
 
@@ -98,7 +103,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def request(
-    outbound: Outbound,
     target: Target,
     method: str,
     params: dict[str, Any],
@@ -118,7 +122,7 @@ async def request(
     )
     try:
         async with asyncio.timeout(target.record.timeout_ms / 1000):
-            reply = await outbound.send(sent)
+            reply = await target.outbound.send(sent)
             try:
                 return await _read(reply, session_id)
             finally:
@@ -127,34 +131,40 @@ async def request(
         raise UpstreamFailed("timeout") from None
     except OutboundFailed as failed:
         raise UpstreamFailed(failed.reason) from None
+    except ProviderFailed as failed:
+        raise _without_token(failed) from None
 
 
-async def notify(outbound: Outbound, target: Target, method: str, *, session_id: str | None) -> None:
+def _without_token(failed: ProviderFailed) -> UpstreamFailed:
+    return UpstreamFailed("client_refused" if failed.reason == UNAUTHORIZED else "no_access_token")
+
+
+async def notify(target: Target, method: str, *, session_id: str | None) -> None:
     """Send a notification. Raises `UpstreamFailed`, and the errors of the gate."""
-    await _without_answer(outbound, target, "POST", messages.notification(method), session_id)
+    await _without_answer(target, "POST", messages.notification(method), session_id)
 
 
-async def end_session(outbound: Outbound, target: Target, session_id: str) -> None:
+async def end_session(target: Target, session_id: str) -> None:
     """End a session. A server may refuse this. Raises `UpstreamFailed` if no answer arrives, and the errors of the
     gate."""
     try:
-        await _without_answer(outbound, target, "DELETE", b"", session_id)
+        await _without_answer(target, "DELETE", b"", session_id)
     except UpstreamFailed as failed:
         if failed.status is None:
             raise
 
 
-async def _without_answer(
-    outbound: Outbound, target: Target, http_method: str, body: bytes, session_id: str | None
-) -> None:
+async def _without_answer(target: Target, http_method: str, body: bytes, session_id: str | None) -> None:
     try:
         async with asyncio.timeout(target.record.timeout_ms / 1000):
-            reply = await outbound.send(_outbound_request(target, http_method, body, session_id, {}))
+            reply = await target.outbound.send(_outbound_request(target, http_method, body, session_id, {}))
             await reply.close()
     except TimeoutError:
         raise UpstreamFailed("timeout") from None
     except OutboundFailed as failed:
         raise UpstreamFailed(failed.reason) from None
+    except ProviderFailed as failed:
+        raise _without_token(failed) from None
     if not 200 <= reply.status < 300:
         raise _of_status(reply.status, session_id)
 

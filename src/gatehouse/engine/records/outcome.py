@@ -37,7 +37,7 @@ class DlpEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=Fa
 class RuleEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
     """The result of a content filter or policy rule for a request. The matched text is never included."""
 
-    #: `content_filter`, `policy_rule`, `model_registry`, `request_field` or `cost_cap`
+    #: `content_filter`, `policy_rule`, `model_registry`, `request_field`, `cost_cap` or `mcp_tool`
     kind: str
     rule_id: str
     rule_name: str
@@ -174,6 +174,8 @@ class ToolCalled(_Arrived[Id], Generic[Id], tag="tool_called", kw_only=True, gc=
     dlp_events: tuple[DlpEvent, ...] = ()
     rule_events: tuple[RuleEvent, ...] = ()
     group_ids: tuple[Id, ...] = ()
+    #: the budgets that the call counts against, with the start of each period in Unix time
+    budgets: tuple[tuple[Id, int], ...] = ()
 
 
 class Sampled(_Arrived[Id], Generic[Id], tag="sampled", kw_only=True, gc=False):

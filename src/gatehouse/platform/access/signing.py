@@ -46,7 +46,7 @@ class Signer:
 
     async def sign(self, claims: Mapping[str, Any], lifetime_seconds: int, *, audience: str | None = None) -> str:
         """Return a signed token that is valid from now on. Without `audience` it is for this platform. This platform
-        refuses tokens for another audience.
+        refuses tokens for another audience, except for its own resources (`live.resources`).
 
         Adds `iss`, `aud`, `iat`, `exp` and `jti`. Raises `NoSigningKey`."""
         key = await self._current_key()

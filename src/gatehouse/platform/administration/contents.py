@@ -54,6 +54,7 @@ from gatehouse.platform.governance.model_registry.routes import router as model_
 from gatehouse.platform.governance.policies.errors import FORM as POLICIES_FORM
 from gatehouse.platform.governance.policies.routes import router as policies
 from gatehouse.platform.mcp.access.routes import router as mcp_access
+from gatehouse.platform.mcp.resource.routes import router as mcp_resource
 from gatehouse.platform.mcp.servers.routes import router as mcp_servers
 from gatehouse.platform.mcp.tools.routes import router as mcp_tools
 from gatehouse.platform.operations.alerts.errors import FORM as ALERTS_FORM
@@ -172,6 +173,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     mcp_servers,
     mcp_tools,
     mcp_access,
+    mcp_resource,
     files,
     batches,
     message_batches,

@@ -138,6 +138,9 @@ def prepare(
             prepared.spent.add(entry, writer_id)
             if entry.stream and prepared.opened.pop(entry.id, None) is None:
                 prepared.ended.append(entry.id)
+        elif isinstance(entry, ToolCalled):
+            _add_tool_call(prepared, entry)
+            prepared.spent.add_tool_call(entry, writer_id)
         else:
             _add_other(prepared, entry)
     for stream, (writer_id, payload) in list(prepared.opened.items()):
@@ -152,15 +155,13 @@ def prepare(
     return prepared
 
 
-def _add_other(prepared: Prepared, entry: Scanned[str] | Sampled[str] | ToolCalled[str]) -> None:
-    """Add an entry that is not a model call."""
+def _add_other(prepared: Prepared, entry: Scanned[str] | Sampled[str]) -> None:
+    """Add an entry that is neither a model call nor a call of a tool."""
     match entry:
         case Scanned():
             prepared.dlp.add_events(entry, datetime.fromtimestamp(entry.timestamp, UTC))
         case Sampled():
             prepared.samples.append(sample_row(entry))
-        case ToolCalled():
-            _add_tool_call(prepared, entry)
 
 
 def _interrupted(payload: bytes) -> Outcome[str]:

@@ -13,6 +13,7 @@ from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import SCOPES, Caller, CallerKind, Role, TenantId
 from gatehouse.foundation.secrets import tokens
 from gatehouse.ingress.credentials import ExpiredApiKey, InvalidApiKey, MissingCredential, credential_of
+from gatehouse.platform.live import resources
 from gatehouse.platform.live.replica import outpost_tokens
 from gatehouse.platform.live.replica.outpost_tokens import OutpostTokens
 from gatehouse.platform.live.replica.state import (
@@ -62,6 +63,8 @@ class VerifiedToken(msgspec.Struct, frozen=True, gc=False):
     issued_at: float
     client_id: UUID | None
     grant_id: UUID | None
+    #: the path to which the token is limited; None for all paths
+    resource: str | None = None
 
 
 class LiveCredentials:
@@ -91,7 +94,7 @@ class LiveCredentials:
         if credential.startswith("gk_"):
             return self._by_key(credential)
         if credential.count(".") == 2:
-            return self._by_token(credential)
+            return self._by_token(credential, received.path)
         raise InvalidApiKey
 
     def still_good(self, caller: Caller) -> bool:
@@ -198,8 +201,8 @@ class LiveCredentials:
             raise InvalidBearerToken
         return caller
 
-    def _by_token(self, token: str) -> Caller:
-        return self._of_verified(self._verify(token))
+    def _by_token(self, token: str, path: str) -> Caller:
+        return self._of_verified(self._verify(token, path))
 
     def _of_verified(self, verified: VerifiedToken) -> Caller:
         if verified.kind is CallerKind.OAUTH_CLIENT:
@@ -304,7 +307,8 @@ class LiveCredentials:
         client = self._replica.clients.get(client_id)
         return client_id not in self._replica.revoked and (client is None or client.enabled)
 
-    def _verify(self, token: str) -> VerifiedToken:
+    def _verify(self, token: str, path: str) -> VerifiedToken:
+        """Return the claims of a token that is valid for requests to this path."""
         if self._verified_by is not self._replica.signing_keys:
             # A key may have been removed, which invalidates the tokens that were signed with it.
             self._verified.clear()
@@ -312,18 +316,21 @@ class LiveCredentials:
         verified = self._verified.get(token)
         now = time.time()
         if verified is None:
-            verified = self._verify_signature(token)
+            verified = self._verify_signature(token, path)
             self._verified[token] = verified
             if len(self._verified) > _MAX_CACHED:
                 self._verified.popitem(last=False)
         if verified.expires_at <= now:
             self._verified.pop(token, None)
             raise InvalidBearerToken
+        if verified.resource is not None and not resources.covers(verified.resource, path):
+            raise InvalidBearerToken
         return verified
 
-    def _verify_signature(self, token: str) -> VerifiedToken:
+    def _verify_signature(self, token: str, path: str) -> VerifiedToken:
+        audiences = [self._issuer, *(resources.identifier(self._issuer, name) for name in resources.of_path(path))]
         try:
-            claims = jwt.verify(token, self._replica.signing_keys, issuer=self._issuer, audience=self._issuer)
+            claims = jwt.verify(token, self._replica.signing_keys, issuer=self._issuer, audience=audiences)
             # Tokens of other kinds, signed with the same keys, are not access tokens (RFC 8725, 3.12). They have no
             # entry in `_KINDS`.
             kind, tenant = _KINDS[claims.get("token_type")], claims.get("tid")
@@ -340,6 +347,7 @@ class LiveCredentials:
                 issued_at=float(claims["iat"]),
                 client_id=UUID(claims["client_id"]) if application else None,
                 grant_id=UUID(claims["grant_id"]) if application else None,
+                resource=resources.path_of(self._issuer, claims["aud"]),
             )
         except (Unauthenticated, KeyError, ValueError, TypeError, AttributeError):
             raise InvalidBearerToken from None

@@ -45,6 +45,7 @@ CORS_EXPOSED_HEADERS: Final = (
     "X-API-Variant", "X-Total-Count",
     "ETag", "X-DLP-Action", "X-Gateway-Provider", "X-Gateway-Model", "X-Gateway-Fallbacks", "X-Gateway-Cache",
     "X-Gateway-Warning", "X-Gateway-Dropped", "X-Gateway-Token-Count", "X-Cost-USD",
+    "WWW-Authenticate", "Mcp-Session-Id",
 )  # fmt: skip
 
 #: Paths of administration under `/v1`. All other paths there belong to the model API.

@@ -170,6 +170,7 @@ class PlatformHost:
             journal=self.journal,
             outbound=self.outbound,
             clock=self.clock,
+            public_url=None if self.settings.public_url is None else self.settings.public_url.rstrip("/"),
             latencies=self.latencies,
             meter=self.metrics,
             traces=self.traces,

@@ -41,7 +41,15 @@ EXAMPLES: Final[dict[str, Any]] = {
     "ip": "192.0.2.1",
     "request": {"fields": ["messages", "model", "temperature", "tools"]},
     "time": datetime(2026, 7, 15, 12, 30, tzinfo=UTC),
+    "mcp": {"server": "mail", "tool": "send", "arguments": {"to": "bob@example.com", "subject": "Hello"}},
 }
+#: The variable of calls of tools. A condition that uses it is evaluated for these calls only, and every other condition
+#: for model calls only.
+TOOL_CALL: Final = "mcp"
+#: Variables that only model calls have.
+_OF_MODEL_CALLS: Final = frozenset(
+    {"model", "provider", "model_risk_tier", "validation_status", "cost_usd", "tokens", "request"}
+)
 #: Variables that differ between candidate models. All other variables are the same for a request.
 OF_A_CANDIDATE: Final = frozenset({"model", "provider", "model_risk_tier", "validation_status", "cost_usd"})
 
@@ -84,6 +92,9 @@ def compile_condition(condition: str) -> cel.Program:
         variables = program.variables()
     except ValueError as error:
         raise BadCondition(_message(error)) from None
+    only_of_models = sorted(_OF_MODEL_CALLS.intersection(variables))
+    if TOOL_CALL in variables and only_of_models:
+        raise BadCondition(f"uses {TOOL_CALL!r} and {only_of_models[0]!r}, which no request has both")
     unknown = sorted(set(variables) - EXAMPLES.keys() - own_variables)
     if unknown:
         raise BadCondition(f"uses {unknown[0]!r}, which is not a variable; available are {', '.join(sorted(EXAMPLES))}")
@@ -134,6 +145,11 @@ FUNCTIONS: Final = {"in_range": in_range}
 _network = lru_cache(maxsize=1_000)(ip_network)
 
 
+def reads_arguments(condition: str) -> bool:
+    """Return whether a valid condition may read the arguments of a tool call."""
+    return "arguments" in condition
+
+
 def _validate(condition: str) -> set[str]:
     """Check the tokens of a condition, and return the variables of its comprehensions. Raises `BadCondition`."""
     tokens = list(_tokens(condition))
@@ -142,6 +158,8 @@ def _validate(condition: str) -> set[str]:
     depths = list(accumulate((token in _OPENING) - (token in _CLOSING) for token in tokens))
     if max(depths, default=0) > MAX_BRACKET_DEPTH:
         raise BadCondition(f"has brackets more than {MAX_BRACKET_DEPTH} deep")
+    if not _names_fields(tokens):
+        raise BadCondition(f"uses {TOOL_CALL!r} without one of its fields {', '.join(EXAMPLES[TOOL_CALL])}")
     comprehensions: list[int] = []
     for n in _calls(tokens):
         method = n > 0 and tokens[n - 1] == "."
@@ -150,6 +168,16 @@ def _validate(condition: str) -> set[str]:
         elif tokens[n] not in (_METHODS if method else _FUNCTIONS):
             raise BadCondition(f"calls {tokens[n]!r}, which is not available")
     return _bound_variables(tokens, depths, comprehensions)
+
+
+def _names_fields(tokens: Sequence[str]) -> bool:
+    """Return whether a condition names a field wherever it uses the variable of tool calls. So its text shows whether
+    it reads the arguments."""
+    return all(
+        tokens[n + 1 : n + 2] == ["."] and tokens[n + 2 : n + 3] and tokens[n + 2] in EXAMPLES[TOOL_CALL]
+        for n, word in enumerate(tokens)
+        if word == TOOL_CALL and (n == 0 or tokens[n - 1] != ".")
+    )
 
 
 def _calls(tokens: Sequence[str]) -> Iterator[int]:

@@ -10,10 +10,12 @@ from gatehouse.policy.rules.cel_library import cel
 from gatehouse.policy.rules.conditions import (
     EXAMPLES,
     FUNCTIONS,
+    TOOL_CALL,
     BadCondition,
     ConditionFailed,
     compile_condition,
     evaluate,
+    reads_arguments,
 )
 
 #: The strength of each action. If several rules match, the strongest action applies.
@@ -40,6 +42,8 @@ class PolicyRule(msgspec.Struct, frozen=True, kw_only=True):
     route_to: str | None = None
     terminal: bool = True
     message: str | None = None
+    #: whether it is evaluated for calls of tools, and not for model calls
+    is_for_tools: bool = False
 
 
 class RegistryStatus(NamedTuple):
@@ -50,10 +54,14 @@ class RegistryStatus(NamedTuple):
 
 
 class RuleSet(msgspec.Struct, frozen=True, kw_only=True):
-    """The compiled rules of an organization. `rules` are in the order of their evaluation. `needs` has the names of the
-    variables and functions that the rules use."""
+    """The compiled rules of an organization. `rules` are those of model calls, and `tool_rules` those of calls of
+    tools, both in the order of their evaluation. `needs` has the names of the variables and functions that the rules
+    use."""
 
     rules: tuple[PolicyRule, ...] = ()
+    tool_rules: tuple[PolicyRule, ...] = ()
+    #: whether rules read the arguments of tool calls
+    reads_arguments: bool = False
     needs: frozenset[str] = frozenset()
     registry: Mapping[str, RegistryStatus] = {}
     unregistered: RegistryStatus = RegistryStatus("tier_4", UNREGISTERED)
@@ -93,16 +101,21 @@ def compile_rules(records: GovernanceRecords) -> tuple[RuleSet, list[str]]:
     force."""
     faults: list[str] = []
     rules: list[PolicyRule] = []
+    may_read_arguments = False
     for record in records.policy_rules if records.governance_enabled else ():
         try:
             rules.append(rule_of(record))
         except BadCondition as error:
             faults.append(f"policy rule {record.name!r}: condition {error}")
+            continue
+        may_read_arguments |= rules[-1].is_for_tools and reads_arguments(record.condition)
     used_names = {name for rule in rules for name in rule.program.variables()}
     if any("in_range" in rule.program.functions() for rule in rules):
         used_names.add("in_range")
     rule_set = RuleSet(
-        rules=tuple(rules),
+        rules=tuple(rule for rule in rules if not rule.is_for_tools),
+        tool_rules=tuple(rule for rule in rules if rule.is_for_tools),
+        reads_arguments=may_read_arguments,
         needs=frozenset(used_names & (EXAMPLES.keys() | FUNCTIONS.keys())),
         registry={
             f"{entry.provider}/{entry.model_id}": RegistryStatus(entry.risk_tier, entry.validation_status)
@@ -115,14 +128,16 @@ def compile_rules(records: GovernanceRecords) -> tuple[RuleSet, list[str]]:
 
 def rule_of(record: PolicyRuleRecord) -> PolicyRule:
     """Compile a rule. Raises `BadCondition`."""
+    program = compile_condition(record.condition)
     return PolicyRule(
         id=str(record.id),
         name=record.name,
         action=record.action,
-        program=compile_condition(record.condition),
+        program=program,
         route_to=record.route_to,
         terminal=record.terminal,
         message=record.message,
+        is_for_tools=TOOL_CALL in program.variables(),
     )
 
 

@@ -216,7 +216,7 @@ async def test_other_bodies_and_methods_are_refused(
     async with platform.listening() as url, httpx2.AsyncClient(base_url=url, headers=dict(client.headers)) as http:
         answer = await http.get("/mcp/weather", headers={"Accept": "text/event-stream"})
         assert (answer.status_code, set(answer.headers["Allow"].split(", "))) == (405, {"POST", "DELETE"})
-        for path in ("/mcp", "/mcp/", "/mcp/Weather", "/mcp/weather/x", "/mcp/..%2fweather"):
+        for path in ("/mcp/Weather", "/mcp/weather/x", "/mcp/..%2fweather", "/mcp/{server}", "/mcp2"):
             assert (await http.post(path, json=response)).status_code in {404, 405}
         # A page in a browser may not call servers, whatever its origin is.
         answer = await call(http, "weather", "echo")

@@ -14,16 +14,16 @@ from tests.support.mcp_servers import (
     call,
     forever,
     grant,
+    recorded,
     register,
     result,
     scripted_server,
     send,
     tool,
     tools,
+    wait_until_held,
 )
 from tests.support.platform import RunningPlatform, Tenant
-
-from gatehouse.platform.keeper.drain import Drain
 
 CARD = "4242 4242 4242 4242"
 #: a word that occurs only in arguments and results
@@ -54,14 +54,6 @@ def returns(upstream: ScriptedServer, value: dict[str, Any]) -> None:
         return result(message, value) if message["method"] == "tools/call" else None
 
     upstream.respond = respond
-
-
-async def recorded(platform: RunningPlatform, tenant: Tenant) -> list[dict[str, Any]]:
-    """Return the audit events of the calls, oldest first."""
-    drain = Drain(platform.installed.url, platform.host.settings.gatehouse_home / "journal")
-    drain.start()
-    await asyncio.to_thread(drain.stop, 20)
-    return sorted(await platform.audit(tenant, "mcp.tool_call"), key=lambda event: event["timestamp"])
 
 
 async def add_rule(platform: RunningPlatform, tenant: Tenant, **rule: Any) -> None:
@@ -171,17 +163,6 @@ async def test_content_filters_apply_to_arguments(
     assert upstream.calls() == []
     (event,) = await recorded(platform, tenant)
     assert [(rule["kind"], rule["result"]) for rule in event["details"]["rules"]] == [("content_filter", "matched")]
-
-
-async def wait_until_held(tenant: Tenant) -> dict[str, Any]:
-    """Wait for a call that is held, and return its approval."""
-    async with asyncio.timeout(30):
-        while True:
-            listed = (await tenant.admin.client.get("/api/admin/approvals?status=pending")).json()
-            if listed["total"]:
-                approval: dict[str, Any] = listed["items"][0]
-                return approval
-            await asyncio.sleep(0.05)
 
 
 @pytest.fixture

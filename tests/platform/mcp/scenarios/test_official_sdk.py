@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
-from tests.support.mcp_servers import grant, register, sdk_server
+from tests.support.mcp_servers import grant, register, scripted_server, sdk_server
 from tests.support.platform import RunningPlatform, Tenant
 
 
@@ -18,10 +18,10 @@ def upstream(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
 
 
 @asynccontextmanager
-async def connected(url: str, key: str, mode: str) -> AsyncIterator[Client]:
+async def connected(url: str, key: str, mode: str, path: str = "/mcp/weather") -> AsyncIterator[Client]:
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}, timeout=60) as http,
-        Client(streamable_http_client(f"{url}/mcp/weather", http_client=http), mode=mode) as client,
+        Client(streamable_http_client(url + path, http_client=http), mode=mode) as client,
     ):
         yield client
 
@@ -49,3 +49,25 @@ async def test_an_agent_of_either_revision_calls_a_server_of_either_revision(
         assert answer.is_error
         with pytest.raises(MCPError, match="no tool with this name"):
             await client.call_tool("other", {})
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy", "2026-07-28"])
+async def test_an_agent_calls_the_tools_of_all_servers_at_one_path(
+    platform: RunningPlatform, tenant: Tenant, upstream: tuple[str, str], mode: str
+) -> None:
+    async with scripted_server() as scripted:
+        for name, url in (("weather", upstream[1]), ("notes", scripted.url)):
+            await grant(tenant, await register(tenant, url, name), tenant.user.id)
+        key = await platform.new_key(tenant.user)
+        async with platform.listening() as gateway, connected(gateway, key, mode, "/mcp") as client:
+            listed = await client.list_tools()
+            names = [tool.name for tool in listed.tools]
+            weather = [f"weather__{name}" for name in ("broken", "customer", "document", "forecast", "note")]
+            assert (names, listed.next_cursor) == (["notes__echo", *weather], None)
+            answer = await client.call_tool("weather__forecast", {"place": "Oslo", "days": 2})
+            assert (answer.is_error, answer.content[0].text) == (False, "Sunny in Oslo for 2 days")
+            answer = await client.call_tool("notes__echo", {"text": "a"})
+            assert answer.content[0].text == "done"
+            with pytest.raises(MCPError, match="no tool with this name"):
+                await client.call_tool("forecast", {"place": "Oslo"})
+        assert scripted.calls()[0]["name"] == "echo"

@@ -11,12 +11,14 @@ import msgspec
 
 from gatehouse.engine.providers.authentication.renewal import NotAvailable, Renewed
 from gatehouse.foundation.outbound import Outbound, OutboundReply, OutboundRequest
+from gatehouse.foundation.settings import EgressPolicy
 
 #: Maximum number of cached tokens of one kind of provider. The one that was used least recently is dropped.
 MAX_TOKENS: Final = 1_024
 #: Lifetime of a token if the answer does not state one.
 DEFAULT_LIFETIME_SECONDS: Final = 300
 
+_NO_HEADERS: Final[Mapping[str, str]] = {}
 _MAX_ANSWER_BYTES: Final = 64 * 1024
 _REQUEST_TIMEOUT_SECONDS: Final = 4.0
 #: Form of a token's value: visible ASCII, because it becomes part of a header.
@@ -124,19 +126,29 @@ def decoded(decoder: "msgspec.json.Decoder[T]", document: bytes | str) -> T:
 
 
 async def fetch_token(
-    outbound: Outbound, url: str, form: Mapping[str, str], now: Callable[[], float] = time.time
+    outbound: Outbound,
+    url: str,
+    form: Mapping[str, str],
+    now: Callable[[], float] = time.time,
+    *,
+    headers: Mapping[str, str] = _NO_HEADERS,
+    egress: EgressPolicy | None = None,
 ) -> AccessToken:
-    """Fetch a token from a token endpoint (RFC 6749). Raises `NotAvailable` and `OutboundFailed`."""
-    headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-    return read_token(await post(outbound, url, headers, urlencode(form).encode()), now())
+    """Fetch a token from a token endpoint (RFC 6749). `headers` are additional ones. Raises `NotAvailable` and
+    `OutboundFailed`."""
+    own = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+    return read_token(await post(outbound, url, {**headers, **own}, urlencode(form).encode(), egress=egress), now())
 
 
-async def post(outbound: Outbound, url: str, headers: Mapping[str, str], body: bytes) -> bytes:
-    """Send a POST to a token endpoint and return the body of its answer. Raises `NotAvailable` and `OutboundFailed`."""
+async def post(
+    outbound: Outbound, url: str, headers: Mapping[str, str], body: bytes, *, egress: EgressPolicy | None = None
+) -> bytes:
+    """Send a POST to a token endpoint and return the body of its answer. `egress` is the organization's policy if it
+    has set the address. Raises `NotAvailable` and `OutboundFailed`."""
     limit = _REQUEST_TIMEOUT_SECONDS
     request = OutboundRequest(
         method="POST", url=url, headers=headers, body=body, connect_timeout=limit, first_byte_timeout=limit,
-        idle_timeout=limit, total_timeout=limit,
+        idle_timeout=limit, total_timeout=limit, egress=egress,
     )  # fmt: skip
     reply = await outbound.send(request)
     try:

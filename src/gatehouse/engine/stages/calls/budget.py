@@ -20,6 +20,8 @@ from gatehouse.policy.budgets import CallAmounts, CallerBudgets, nano
 from gatehouse.policy.catalog import Candidate
 
 _ONE: Final = CallAmounts(requests=1)
+#: The amounts that a call of a tool counts for. It has no price and no tokens.
+TOOL_CALL_AMOUNTS: Final = _ONE
 
 #: The result of `reserve`.
 Admission: TypeAlias = Admitted | Refuse
@@ -69,6 +71,17 @@ async def _reserve(x: Routed, caller_budgets: CallerBudgets, ports: Ports) -> Ad
     except Refusal as refused:
         return Refuse(refused)
     return Admitted(routed=x, call_request=call_request, chain=chain, reserved=reserved)
+
+
+async def reserve_tool_call(x: Identified, ports: Ports) -> Reserved | None:
+    """Reserve one call of a tool, and return the reservation, or None if no budget applies. Raises `QuotaExceeded` and
+    `Unavailable`."""
+    caller_budgets = x.policy.budgets.of(x.caller)
+    if caller_budgets is None:
+        return None
+    return await ports.spend.reserve(
+        caller_budgets.budgets, TOOL_CALL_AMOUNTS, enforced=_enforced(x), user_id=x.caller.user_id
+    )
 
 
 async def reserve_in_advance(x: Identified, amounts: CallAmounts, ports: Ports) -> Reserved | None:

@@ -52,18 +52,19 @@ def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict | Rerou
     ruling = decide(rules.rules, _facts(x, candidate, model, rules).context, model)
     if sample is not None:
         sample.policy_action = ruling.action
-    _note(x, ruling, model)
+    note(x, ruling, model)
     rule = ruling.decisive
     if rule is None or ruling.action in {"ALLOW", "LOG"}:
         return ALLOW
     if ruling.action == "ROUTE":
         return _reroute(x, rule)
     if ruling.action == "REQUIRE_APPROVAL" and x.identified.policy.feature_flags.get("human_in_loop", False):
-        return _approval_hold(x, rule, model)
-    return Refuse(_violation(rule))
+        return approval_hold(x, rule, model)
+    return Refuse(violation(rule))
 
 
-def _violation(rule: PolicyRule, message: str | None = None) -> PolicyViolation:
+def violation(rule: PolicyRule, message: str | None = None) -> PolicyViolation:
+    """Return the refusal by a rule."""
     text = message or rule.message or f"The organization's policy rule {rule.name!r} does not permit this request."
     return PolicyViolation(text, rule_id=rule.id)
 
@@ -76,24 +77,26 @@ def _reroute(x: CallRequest, rule: PolicyRule) -> Verdict | Reroute:
         text = (
             f"The policy rule {rule.name!r} routes this request to a model that is not in the catalog or is inactive."
         )
-        return Refuse(_violation(rule, text))
+        return Refuse(violation(rule, text))
     return Reroute(
-        Candidate(provider, model), _violation(rule, f"The policy rule {rule.name!r} routes this request in a circle.")
+        Candidate(provider, model), violation(rule, f"The policy rule {rule.name!r} routes this request in a circle.")
     )
 
 
-def _approval_hold(x: CallRequest, rule: PolicyRule, model: str) -> Hold:
+def approval_hold(x: CallRequest, rule: PolicyRule, model: str) -> Hold:
+    """Return the verdict that holds a call until a person has decided. `model` is the name of the model or tool."""
+
     def settled(approved: bool) -> None:
         x.rule_events.append(_event(rule, "approved" if approved else "denied", model))
 
     denied = f"The request requires an approval ({rule.name}), which was denied or not granted in time."
     ask = Ask(reason=f"{rule.name} asks for approval of {model}", rule_id=rule.id, rule_name=rule.name)
-    refusal = _violation(rule, denied)
+    refusal = violation(rule, denied)
     refusal.headers["X-DLP-Action"] = "CANCEL"
     return Hold(ask, refusal, settled)
 
 
-def _note(x: CallRequest, ruling: Ruling, model: str) -> None:
+def note(x: CallRequest, ruling: Ruling, model: str) -> None:
     """Record one event for each rule and result. The event names the first candidate with that result."""
     noted = {(event.rule_id, event.result) for event in x.rule_events}
     for rule, result, _ in ruling.results:
@@ -115,7 +118,7 @@ def _facts(x: CallRequest, candidate: Candidate, model: str, rules: RuleSet) -> 
     facts = x.derived.facts
     if facts is None:
         tokens = _tokens(x) if not needs.isdisjoint({"tokens", "cost_usd"}) else None
-        facts = x.derived.facts = Facts(context_of(_request_variables(x, needs, tokens), needs), tokens)
+        facts = x.derived.facts = Facts(context_of(request_variables(x, needs, tokens), needs), tokens)
     facts.context.update(_candidate_variables(x, candidate, model, needs, facts.tokens))
     return facts
 
@@ -124,7 +127,7 @@ def _all_variables(x: CallRequest, candidate: Candidate, model: str) -> dict[str
     """Return all variables for a sample, including those that no rule uses."""
     every = frozenset(EXAMPLES)
     tokens = _tokens(x)
-    variables = _request_variables(x, every, tokens) | _candidate_variables(x, candidate, model, every, tokens)
+    variables = request_variables(x, every, tokens) | _candidate_variables(x, candidate, model, every, tokens)
     del variables["request"]["fields"][_MAX_SAMPLED_FIELDS:]
     return variables
 
@@ -144,7 +147,8 @@ def _candidate_variables(
     return variables
 
 
-def _request_variables(x: CallRequest, needs: frozenset[str], tokens: int | None) -> dict[str, Any]:
+def request_variables(x: CallRequest, needs: frozenset[str], tokens: int | None) -> dict[str, Any]:
+    """Return the variables in `needs` that do not depend on a candidate."""
     received, caller = x.identified.received, x.identified.caller
     variables: dict[str, Any] = {}
     if "user" in needs:

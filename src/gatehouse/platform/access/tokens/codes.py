@@ -54,6 +54,8 @@ class CodeExchange(NamedTuple):
     code: str
     redirect_uri: str
     verifier: str
+    #: the resource for which the token is valid; None for this platform
+    audience: str | None = None
 
 
 def issue(change: Change, session: SessionRow, grant: CodeGrant) -> str:
@@ -102,10 +104,12 @@ async def _exchange(change: Change, host: Host, exchange: CodeExchange) -> Perso
     user = await change.session.get(UserRow, row.user_id)
     if not row.is_valid() or session is None or user is None or not session.open() or not user.is_active:
         return None
-    access_token, now = await _access_token(host, row, session), utc_now()
+    access_token, now = await _access_token(host, row, session, exchange.audience), utc_now()
     row.used_at = now
-    row.access_digest = tokens.digest(access_token)
-    row.access_expires_at = now + timedelta(seconds=ACCESS_TOKEN_SECONDS)
+    if exchange.audience is None:
+        # A token for a resource is not one for `/oauth/userinfo`.
+        row.access_digest = tokens.digest(access_token)
+        row.access_expires_at = now + timedelta(seconds=ACCESS_TOKEN_SECONDS)
     id_claims = await claims.claims_for(change.session, user, row.scope.split())
     id_claims |= {"auth_time": int(session.created_at.timestamp()), "amr": session.amr, "sid": str(session.id)}
     if row.nonce is not None:
@@ -119,7 +123,7 @@ async def _exchange(change: Change, host: Host, exchange: CodeExchange) -> Perso
     )
 
 
-async def _access_token(host: Host, row: AuthorizationCodeRow, session: SessionRow) -> str:
+async def _access_token(host: Host, row: AuthorizationCodeRow, session: SessionRow, audience: str | None) -> str:
     claims: dict[str, Any] = {
         "sub": str(row.user_id),
         "sid": str(session.id),
@@ -130,7 +134,7 @@ async def _access_token(host: Host, row: AuthorizationCodeRow, session: SessionR
     }
     if session.mfa_at is not None:
         claims["mfa_at"] = int(session.mfa_at.timestamp())
-    return await host.signer.sign(claims, ACCESS_TOKEN_SECONDS)
+    return await host.signer.sign(claims, ACCESS_TOKEN_SECONDS, audience=audience)
 
 
 def _grant_id(row: AuthorizationCodeRow) -> UUID:

@@ -33,6 +33,13 @@ class InvalidScope(InvalidTokenRequest):
     message = "scope: the client does not have all requested scopes."
 
 
+class InvalidTarget(InvalidTokenRequest):
+    """RFC 8707, 2."""
+
+    code = "invalid_target"
+    message = "resource: not an address of this platform for which tokens are issued."
+
+
 class InvalidClient(Unauthenticated):
     """Authentication failed. The response is the same for every reason, so that it does not reveal which clients
     exist."""

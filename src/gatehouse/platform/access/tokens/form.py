@@ -13,7 +13,8 @@ from starlette.requests import Request
 
 from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.forms import BadForm
-from gatehouse.platform.access.tokens.errors import InvalidClient, InvalidTokenRequest
+from gatehouse.platform.access.tokens.errors import InvalidClient, InvalidTarget, InvalidTokenRequest
+from gatehouse.platform.live import resources
 
 #: Maximum size of the form, many times the size of a usual token request.
 _MAX_BYTES: Final = 16 * 1024
@@ -44,6 +45,19 @@ async def read(request: Request) -> dict[str, str]:
     except BadForm as error:
         raise InvalidTokenRequest(str(error)) from None
     return {name: value for name, value in fields.items() if value}
+
+
+def audience(fields: dict[str, str], issuer: str) -> str | None:
+    """Return the audience of the token: the resource that the form names, or None for the whole platform. Raises
+    `InvalidTarget`."""
+    resource = fields.get("resource")
+    if resource is None or resource.rstrip("/") == issuer.rstrip("/"):
+        return None
+    try:
+        path = resources.path_of(issuer, resource)
+    except ValueError:
+        raise InvalidTarget from None
+    return None if path is None else resources.identifier(issuer, path)
 
 
 def required_fields(fields: dict[str, str], *names: str) -> list[str]:

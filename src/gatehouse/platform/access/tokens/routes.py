@@ -38,17 +38,18 @@ async def issue_token(request: Request, response: Response, host: TheHost) -> Ac
     fields = await form.read(request)
     response.headers.update(NO_STORE)
     (grant,) = form.required_fields(fields, "grant_type")
+    audience = form.audience(fields, host.issuer)
     origin, token_issuer = RequestOrigin.of(request), _token_issuer(request, host)
     match grant:
         case "client_credentials":
             return await token_issuer.issue_for_client(
-                form.client_credentials(request, fields), fields.get("scope"), origin
+                form.client_credentials(request, fields), fields.get("scope"), origin, audience=audience
             )
         case "authorization_code":
             credentials = form.client_credentials(request, fields, allow_public=True)
             code, redirect_uri, verifier = form.required_fields(fields, "code", "redirect_uri", "code_verifier")
             client, tenant_id = await token_issuer.authenticate_for_code(credentials, tokens.digest(code), origin)
-            exchange = codes.CodeExchange(client.client_id, code, redirect_uri, verifier)
+            exchange = codes.CodeExchange(client.client_id, code, redirect_uri, verifier, audience)
             return await codes.redeem(request, host, exchange, tenant_id)
     raise UnsupportedGrantType
 

@@ -80,6 +80,11 @@ TOKEN_FORM: Final[dict[str, Any]] = {
                             "type": "string",
                             "description": "Verifier of the code's challenge (RFC 7636).",
                         },
+                        "resource": {
+                            "type": "string",
+                            "description": "The only address for which the token shall be valid: `PUBLIC_URL` with"
+                            " `/mcp` or `/mcp/{server}` (RFC 8707).",
+                        },
                         "scope": {
                             "type": "string",
                             "description": "Some of the client's scopes, separated by spaces. If omitted, all of them.",

@@ -41,9 +41,10 @@ class TokenIssuer:
         self._request_count = 0
 
     async def issue_for_client(
-        self, credentials: ClientSecret, scope: str | None, origin: RequestOrigin
+        self, credentials: ClientSecret, scope: str | None, origin: RequestOrigin, *, audience: str | None = None
     ) -> AccessToken:
-        """Authenticate a client and return its access token. Raises `InvalidClient`, `InvalidScope`, `TokensBusy`."""
+        """Authenticate a client and return its access token, for this platform or for `audience` alone. Raises
+        `InvalidClient`, `InvalidScope`, `TokensBusy`."""
         async with self._session() as session:
             client = await self._authenticate(session, credentials, origin)
             scopes = _scopes(client, scope)
@@ -58,7 +59,7 @@ class TokenIssuer:
         }
         if client.tenant_id is not None:
             claims["tid"] = str(client.tenant_id)
-        token = await self._signer.sign(claims, lifetime)
+        token = await self._signer.sign(claims, lifetime, audience=audience)
         return AccessToken(access_token=token, token_type="bearer", expires_in=lifetime, scope=claims["scope"])  # noqa: S106
 
     async def authenticate_for_code(

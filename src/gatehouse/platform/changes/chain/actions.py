@@ -47,6 +47,7 @@ ACTIONS: Final[dict[str, str]] = {
     "mcp_server.deleted": "An MCP server was removed with its tools and access rules.",
     "mcp_tool.approved": "An administrator approved the definition of a tool.",
     "mcp_tool.rejected": "An administrator rejected the definition of a tool.",
+    "mcp_tool.updated": "The approval of calls was required for a tool, or not any more.",
     "mcp_access.added": "A group, user, API key or OAuth client was granted or denied tools of an MCP server.",
     "mcp_access.removed": "An access rule of an MCP server was removed.",
     "mcp_switch.engaged": "The kill switch of an MCP server or of a tool was engaged.",

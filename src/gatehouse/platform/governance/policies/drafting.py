@@ -9,7 +9,7 @@ import msgspec
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.platform.governance.policies.errors import BadField
 from gatehouse.platform.governance.policies.schemas import NewPolicy, PolicyDraft
-from gatehouse.platform.governance.policies.service import check_condition, check_target, is_terminal
+from gatehouse.platform.governance.policies.service import check_action, check_condition, check_target, is_terminal
 from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.platform.routing.model_catalog.table import known_pairs
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
@@ -51,6 +51,7 @@ def _faults(drafted: Sequence[tuple[str, NewPolicy]], known_targets: set[tuple[s
     for path, rule in drafted:
         try:
             check_condition(rule.condition)
+            check_action(rule.action, rule.condition)
             check_target(rule.action, rule.route_to, is_known=_target(rule) in known_targets)
         except BadField as error:
             faults += [FieldFault(f"{path}.{fault.field}", fault.message) for fault in error.faults]

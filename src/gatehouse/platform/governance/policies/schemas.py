@@ -104,6 +104,14 @@ class TrialRequest(Body):
     fields: Annotated[list[str], Field(max_length=300, default_factory=list, examples=[["messages", "tools.mcp"]])]
 
 
+class TrialToolCall(Body):
+    """A call of a tool of an MCP server."""
+
+    server: Annotated[str, Field(max_length=64, examples=["mail"])] = ""
+    tool: Annotated[str, Field(max_length=128, examples=["send"])] = ""
+    arguments: Annotated[dict[str, Any], Field(default_factory=dict, examples=[{"to": "bob@example.com"}])]
+
+
 class TrialContext(Body):
     """Values of the variables. By default `user`, `groups` and `ip` are those of the caller, `time` is the current
     time, risk tier and status are those of the registry's entry for `model`, `provider` is the provider in `model`,
@@ -121,6 +129,10 @@ class TrialContext(Body):
     ip: Annotated[str, Field(max_length=64)] | None = None
     request: Annotated[TrialRequest | None, Field(description="Names of the request's fields.")] = None
     time: Annotated[AwareDatetime, Field(strict=False)] | None = None
+    mcp: Annotated[
+        TrialToolCall | None,
+        Field(description="A call of a tool. With it, the rules of tool calls are evaluated, and not those of models."),
+    ] = None
 
 
 class PolicyTrial(Body):

@@ -14,7 +14,7 @@ from gatehouse.platform.governance.policies.schemas import MAX_RULES, NewPolicy,
 from gatehouse.platform.governance.policies.table import PolicyRow, count_policies
 from gatehouse.platform.routing.model_catalog.table import known_pairs
 from gatehouse.policy.governance import PolicyAction
-from gatehouse.policy.rules.conditions import BadCondition, check
+from gatehouse.policy.rules.conditions import TOOL_CALL, BadCondition, check, compile_condition
 
 _FIELDS: Final = tuple(NewPolicy.model_fields)
 
@@ -58,6 +58,12 @@ def check_condition(condition: str) -> None:
         raise BadField("condition", str(error)) from None
 
 
+def check_action(action: PolicyAction, condition: str) -> None:
+    """Check that a valid condition can have the action. Raises `BadField`."""
+    if action == "ROUTE" and TOOL_CALL in compile_condition(condition).variables():
+        raise BadField("action", f"must not be ROUTE for a condition with {TOOL_CALL!r}: a call of a tool has no model")
+
+
 def is_terminal(rule: NewPolicy) -> bool:
     return rule.action != "LOG" if rule.terminal is None else rule.terminal
 
@@ -77,6 +83,7 @@ async def _check(session: AsyncSession, rule: dict[str, Any]) -> None:
     """Validate the fields of a rule. Raises `BadField`."""
     check_condition(rule["condition"])
     action, target = rule["action"], rule["route_to"]
+    check_action(action, rule["condition"])
     provider, _, model_id = (target or "").partition("/")
     is_known = action == "ROUTE" and bool(target) and bool(await known_pairs(session, [(provider, model_id)]))
     check_target(action, target, is_known=is_known)

@@ -5,12 +5,22 @@ from typing import Any, Final
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.candidates.policy_rules import user_of
 from gatehouse.foundation.clock import utc_now
-from gatehouse.platform.governance.policies.schemas import PolicyTrial, PolicyTried, TrialContext, TrialDlp, TriedRule
+from gatehouse.platform.governance.policies.errors import BadField
+from gatehouse.platform.governance.policies.schemas import (
+    PolicyTrial,
+    PolicyTried,
+    TrialContext,
+    TrialDlp,
+    TrialToolCall,
+    TriedRule,
+)
 from gatehouse.platform.governance.policies.service import check_condition
 from gatehouse.platform.request.injected import SplitTransactions
+from gatehouse.policy.rules.cel_library import cel
 from gatehouse.policy.rules.conditions import (
     EXAMPLES,
     FUNCTIONS,
+    TOOL_CALL,
     ConditionFailed,
     compile_condition,
     evaluate,
@@ -35,7 +45,9 @@ async def try_out(
     if trial.condition is not None:
         return _try_condition(trial.condition, variables)
     trace: list[RuleResult] = []
-    ruling = decide(rules.rules, context_of(variables, _ALL), variables["model"], trace)
+    is_tool_call = trial.context is not None and trial.context.mcp is not None
+    applicable = rules.tool_rules if is_tool_call else rules.rules
+    ruling = decide(applicable, _context(variables), variables["model"], trace)
     decisive = ruling.decisive
     return PolicyTried(
         matched=any(map(matched, ruling.results)),
@@ -58,7 +70,7 @@ def _try_condition(condition: str, variables: dict[str, Any]) -> PolicyTried:
     check_condition(condition)
     is_match, error = False, None
     try:
-        is_match = evaluate(compile_condition(condition), context_of(variables, _ALL))
+        is_match = evaluate(compile_condition(condition), _context(variables))
     except ConditionFailed as failure:
         error = str(failure)
     return PolicyTried(
@@ -71,6 +83,14 @@ def _try_condition(condition: str, variables: dict[str, Any]) -> PolicyTried:
         rules=[],
         context=variables,
     )
+
+
+def _context(variables: dict[str, Any]) -> cel.Context:
+    """Raises `BadField` for arguments that cannot be evaluated."""
+    try:
+        return context_of(variables, _ALL)
+    except ValueError:
+        raise BadField("context.mcp.arguments", "has a value that cannot be evaluated") from None
 
 
 def _variables(
@@ -91,4 +111,5 @@ def _variables(
         "ip": context.ip or client_address,
         "request": context.request.model_dump() if context.request else {"fields": []},
         "time": context.time or utc_now(),
+        TOOL_CALL: (context.mcp or TrialToolCall.model_validate({})).model_dump(),
     }

@@ -8,15 +8,18 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.identity import TenantId
+from gatehouse.platform.mcp.servers.table import oauth_record
 from gatehouse.policy.mcp import McpAccessRecord, McpServerRecord, McpToolRecord
 
 _SERVERS = text(
-    "SELECT s.id, s.name, s.url, s.revision, s.access, s.timeout_ms, s.sealed_header, t.egress_policy"
+    "SELECT s.id, s.name, s.url, s.revision, s.access, s.timeout_ms, s.sealed_header, s.oauth,"
+    " s.sealed_client_secret, t.egress_policy"
     " FROM mcp_servers s JOIN tenants t ON t.id = s.tenant_id"
     " WHERE s.tenant_id = :tenant AND s.enabled AND s.revision IS NOT NULL ORDER BY s.name"
 )
 _TOOLS = text(
-    "SELECT server_id, id, name, approved_hash AS hash, approved_definition AS definition FROM mcp_tools"
+    "SELECT server_id, id, name, approved_hash AS hash, approved_definition AS definition, approval_required"
+    " FROM mcp_tools"
     " WHERE tenant_id = :tenant AND status = 'approved' AND missing_since IS NULL ORDER BY server_id, name"
 )
 _RULES = text(
@@ -36,9 +39,13 @@ async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[McpServer
     rules: dict[UUID, list[McpAccessRecord]] = defaultdict(list)
     for row in (await session.execute(_RULES, {"tenant": tenant_id})).mappings():
         rules[row["server_id"]].append(McpAccessRecord(**_without_server(row)))
-    return tuple(
-        McpServerRecord(**row, tools=tuple(tools[row["id"]]), rules=tuple(rules[row["id"]])) for row in servers
-    )
+    return tuple(_record(row, tuple(tools[row["id"]]), tuple(rules[row["id"]])) for row in servers)
+
+
+def _record(row: Any, tools: tuple[McpToolRecord, ...], rules: tuple[McpAccessRecord, ...]) -> McpServerRecord:
+    values = dict(row)
+    oauth = oauth_record(values.pop("oauth"), values.pop("sealed_client_secret"))
+    return McpServerRecord(**values, oauth=oauth, tools=tools, rules=rules)
 
 
 def _without_server(row: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody, partial
 from gatehouse.platform.routing.kill_switch.schemas import HowFar, Reason
-from gatehouse.policy.mcp import ServerAccess
+from gatehouse.policy.mcp import ClientAuthentication, ServerAccess
 
 #: Headers that the gateway or the protocol sets.
 RESERVED_HEADERS: Final = frozenset(
@@ -46,11 +46,43 @@ class Header(Body):
     value: Annotated[str, Field(min_length=1, max_length=4_096, pattern=r"^[ -~]+$", examples=["Bearer s3cr3t"])]
 
 
+ClientId = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[ -~]+$", examples=["gatehouse"])]
+Scope = Annotated[
+    str, Field(min_length=1, max_length=1_000, pattern=r"^[!#-\[\]-~]+( [!#-\[\]-~]+)*$", examples=["tools:call"])
+]
+SendsResource = Annotated[
+    bool, Field(description="Whether the token request names the server's URL as `resource` (RFC 8707).")
+]
+
+
+class OAuth(Body):
+    """The gateway as an OAuth client: it fetches access tokens by the grant of client credentials. The secret is sealed
+    and never returned."""
+
+    token_url: Annotated[str, Field(min_length=1, max_length=2_000, examples=["https://login.example.com/token"])]
+    client_id: ClientId
+    client_secret: Annotated[str, Field(min_length=1, max_length=4_096, pattern=r"^[ -~]+$", examples=["s3cr3t"])]
+    scope: Scope | None = None
+    client_authentication: ClientAuthentication = "client_secret_basic"
+    sends_resource: SendsResource = True
+
+
+class OAuthShown(ResponseBody):
+    """The gateway's OAuth client without its secret."""
+
+    token_url: str
+    client_id: str
+    scope: str | None
+    client_authentication: ClientAuthentication
+    sends_resource: bool
+
+
 class NewMcpServer(Body):
     name: Name
     description: Description | None = None
     url: Url
     header: Header | None = None
+    oauth: Annotated[OAuth | None, Field(description="Instead of `header`: an OAuth client.")] = None
     access: Access = "restricted"
     enabled: Annotated[bool, Field(description="A disabled server cannot be called.")] = True
     timeout_ms: Annotated[
@@ -60,7 +92,7 @@ class NewMcpServer(Body):
 
 @partial
 class McpServerUpdate(NewMcpServer):
-    """Partial: omitted fields keep their values. Null clears `description` and removes `header`."""
+    """Partial: omitted fields keep their values. Null clears `description`, and removes `header` or `oauth`."""
 
 
 class McpServer(ResponseBody):
@@ -70,6 +102,7 @@ class McpServer(ResponseBody):
     description: str | None
     url: str
     header_name: Annotated[str | None, Field(description="The name of the header that authenticates the gateway.")]
+    oauth: Annotated[OAuthShown | None, Field(description="The gateway's OAuth client at the server.")]
     access: ServerAccess
     enabled: bool
     timeout_ms: int

@@ -1,5 +1,6 @@
 """Lists, registers, changes and removes MCP servers."""
 
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +23,7 @@ from gatehouse.platform.mcp.servers.schemas import (
     Header,
     McpServerUpdate,
     NewMcpServer,
+    OAuth,
 )
 from gatehouse.platform.mcp.servers.table import (
     McpServerRow,
@@ -31,12 +33,15 @@ from gatehouse.platform.mcp.servers.table import (
     tool_ids,
 )
 from gatehouse.platform.routing.providers.service import addresses_of, origin
-from gatehouse.policy.mcp import mcp_secret_key
+from gatehouse.policy.mcp import mcp_client_key, mcp_secret_key
 
 #: Maximum number of MCP servers of an organization.
 MAX_MCP_SERVERS: Final = 200
 
-_OTHER_HOST: Final = "has another host, which would receive the header: send `header` too, as an object or null"
+_OTHER_HOST: Final = (
+    "names another host, to which the credential would be sent: set `header` or `oauth` again, or to null"
+)
+_BOTH: Final = "cannot be set beside `header`: set one of them to null"
 
 
 async def list_page(session: AsyncSession, window: OffsetWindow) -> dict[str, Any]:
@@ -52,16 +57,18 @@ async def create(change: Change, sealer: Sealer, guard: EgressGuard, new: NewMcp
     await require_room(
         session, ScopedLock.MCP_SERVERS, count_mcp_servers, limit=MAX_MCP_SERVERS, full=TooManyMcpServers
     )
-    values = new.model_dump(exclude={"header"})
+    values = new.model_dump(exclude={"header", "oauth"})
     values["url"] = await _checked_url(change, guard, new.url)
     now = utc_now()
     row = McpServerRow(
         id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, server_info={}, faults=[], **values
     )
     row.header_name, row.sealed_header = _sealed(sealer, change.tenant_id, row, new.header)
+    row.oauth, row.sealed_client_secret = await _sealed_client(change, sealer, guard, row, new.oauth)
+    _require_one_credential(row)
     session.add(row)
     await _flush(session)
-    _record(change, "mcp_server.created", row, **{**values, "header_name": row.header_name})
+    _record(change, "mcp_server.created", row, **{**values, "header_name": row.header_name, "oauth": row.oauth})
     return row
 
 
@@ -71,28 +78,52 @@ async def update(
     """Change the fields that differ. If none differs, there is no audit event and no new version. A new URL puts all
     tools into quarantine, and the server must be refreshed. Raises `InvalidServerField`, `McpServerExists`."""
     sent = body.sent()
-    has_header, header = "header" in sent, sent.pop("header", None)
+    credentials = {name: sent.pop(name) for name in ("header", "oauth") if name in sent}
     if "url" in sent:
         sent["url"] = await _checked_url(change, guard, sent["url"])
     changes = row.differing(sent)
-    if "url" in changes and row.sealed_header and not has_header and origin(row.url) != origin(changes["url"]):
+    if "url" in changes and _would_send_credential(row, changes["url"], credentials):
         raise InvalidServerField("url", _OTHER_HOST)
-    if has_header:
-        name, sealed = _sealed(sealer, change.tenant_id, row, header)
-        if sealed is not None or row.sealed_header is not None:
-            changes |= {"header_name": name, "sealed_header": sealed}
+    changes |= await _changed_credentials(change, sealer, guard, row, credentials)
     if not changes:
         return row
     row.assign(changes)
+    _require_one_credential(row)
     if "url" in changes:
         row.revision, row.refreshed_at, row.server_info, row.faults = None, None, {}, []
         for tool_id in await quarantine_tools(change.session, row.id):
             change.touch("mcp_switch", tool_id)
     await _flush(change.session)
     _record(
-        change, "mcp_server.updated", row, **{name: value for name, value in changes.items() if name != "sealed_header"}
+        change,
+        "mcp_server.updated",
+        row,
+        **{name: value for name, value in changes.items() if not name.startswith("sealed_")},
     )
     return row
+
+
+def _would_send_credential(row: McpServerRow, url: str, replaced: Collection[str]) -> bool:
+    """Return whether a credential that is not replaced would be sent to another host."""
+    has_header, has_oauth = row.sealed_header is not None, row.oauth is not None
+    is_kept = (has_header and "header" not in replaced) or (has_oauth and "oauth" not in replaced)
+    return is_kept and origin(row.url) != origin(url)
+
+
+async def _changed_credentials(
+    change: Change, sealer: Sealer, guard: EgressGuard, row: McpServerRow, sent: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the new values of the columns of the credentials in `sent`. Raises `InvalidServerField`."""
+    changes: dict[str, Any] = {}
+    if "header" in sent:
+        name, sealed = _sealed(sealer, change.tenant_id, row, sent["header"])
+        if sealed is not None or row.sealed_header is not None:
+            changes |= {"header_name": name, "sealed_header": sealed}
+    if "oauth" in sent:
+        oauth, sealed = await _sealed_client(change, sealer, guard, row, sent["oauth"])
+        if sealed is not None or row.sealed_client_secret is not None:
+            changes |= {"oauth": oauth, "sealed_client_secret": sealed}
+    return changes
 
 
 async def delete(change: Change, row: McpServerRow) -> None:
@@ -109,14 +140,14 @@ async def _flush(session: AsyncSession) -> None:
         raise McpServerExists from None
 
 
-async def _checked_url(change: Change, guard: EgressGuard, url: str) -> str:
+async def _checked_url(change: Change, guard: EgressGuard, url: str, field: str = "url") -> str:
     addresses = await addresses_of(change, guard)
     try:
         safe = str(guard.provider_url(url, addresses.egress))
     except UnsafeUrl as error:
-        raise InvalidServerField("url", error.reason) from None
+        raise InvalidServerField(field, error.reason) from None
     if "#" in url:
-        raise InvalidServerField("url", "must have no fragment")
+        raise InvalidServerField(field, "must have no fragment")
     return safe
 
 
@@ -130,6 +161,23 @@ def _sealed(
         raise InvalidServerField("header.name", "is a header that the gateway or the protocol sets")
     context = sealing_context(tenant_id, mcp_secret_key(row.id))
     return header.name, sealer.seal(msgspec.json.encode({header.name: header.value}), context=context)
+
+
+async def _sealed_client(
+    change: Change, sealer: Sealer, guard: EgressGuard, row: McpServerRow, oauth: OAuth | None
+) -> tuple[dict[str, Any] | None, str | None]:
+    """Return the settings of an OAuth client, and its sealed secret. Raises `InvalidServerField`."""
+    if oauth is None:
+        return None, None
+    settings = oauth.model_dump(exclude={"client_secret"})
+    settings["token_url"] = await _checked_url(change, guard, oauth.token_url, "oauth.token_url")
+    context = sealing_context(change.tenant_id, mcp_client_key(row.id))
+    return settings, sealer.seal(msgspec.json.encode({"client_secret": oauth.client_secret}), context=context)
+
+
+def _require_one_credential(row: McpServerRow) -> None:
+    if row.sealed_header is not None and row.oauth is not None:
+        raise InvalidServerField("oauth", _BOTH)
 
 
 def _record(change: Change, action: str, row: McpServerRow, **details: Any) -> None:

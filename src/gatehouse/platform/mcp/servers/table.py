@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Select, Text, func, select, text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, column_property, mapped_column
 
@@ -12,7 +13,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.settings import EgressPolicy
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.organization.tenants.table import TenantRecord
-from gatehouse.policy.mcp import McpServerRecord, ServerAccess
+from gatehouse.policy.mcp import McpOAuthRecord, McpServerRecord, ServerAccess
 
 
 class McpServerRow(TenantRow):
@@ -28,6 +29,8 @@ class McpServerRow(TenantRow):
     timeout_ms: Mapped[int]
     header_name: Mapped[str | None]
     sealed_header: Mapped[str | None]
+    oauth: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    sealed_client_secret: Mapped[str | None]
     revision: Mapped[str | None]
     server_info: Mapped[dict[str, Any]]
     faults: Mapped[list[str]]
@@ -52,8 +55,14 @@ class McpServerRow(TenantRow):
             access=self.access,
             timeout_ms=self.timeout_ms,
             sealed_header=self.sealed_header,
+            oauth=oauth_record(self.oauth, self.sealed_client_secret),
             egress_policy=self.egress_policy,
         )
+
+
+def oauth_record(oauth: dict[str, Any] | None, sealed_secret: str | None) -> McpOAuthRecord | None:
+    """Return the gateway's OAuth client at a server from its columns."""
+    return None if oauth is None or sealed_secret is None else McpOAuthRecord(**oauth, sealed_secret=sealed_secret)
 
 
 _QUARANTINE = text(

@@ -3,9 +3,10 @@
 from typing import Any, Final
 from uuid import UUID
 
+from gatehouse.engine.mcp.credentials import UpstreamCredentials
 from gatehouse.engine.mcp.definitions import Definition
 from gatehouse.engine.mcp.discovery import Discovered, discover
-from gatehouse.engine.mcp.upstream import Target, UpstreamFailed
+from gatehouse.engine.mcp.upstream import UpstreamFailed
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.changes.change import Change
@@ -29,9 +30,9 @@ async def refresh(transactions: SplitTransactions, host: Host, server_id: UUID |
         if server is None:
             raise McpServerNotFound
         record = server.record
-    header = host.ports.secrets.open(transactions.tenant_id, record.secret_key, record.sealed_header)
+    target = UpstreamCredentials().target(host.ports, transactions.tenant_id, record)
     try:
-        discovered = await discover(host.ports, Target(record=record, revision="", header=header))
+        discovered = await discover(target)
     except UpstreamFailed as failed:
         raise McpRefreshFailed(f"The tools of the server could not be read. {failed.sentence}") from None
     async with transactions.changing() as change:
@@ -48,9 +49,8 @@ async def _store(change: Change, server: McpServerRow, discovered: Discovered) -
     definitions, unchanged, now = dict(discovered.definitions), 0, utc_now()
     for row in await locked_tools(change.session, server.id):
         present = definitions.pop(row.name, None)
-        if present is None and row.approved_hash is None and row.status == "quarantined" and not row.switched_off_at:
-            # Nobody has decided about this tool. Rows of such tools are deleted, so that a server cannot add more at
-            # each refresh.
+        if present is None and _is_undecided(row):
+            # If such tools were kept, a server could add more at each refresh.
             names["missing"].append(row.name)
             await change.session.delete(row)
             change.touch("mcp_switch", row.id)
@@ -66,7 +66,7 @@ async def _store(change: Change, server: McpServerRow, discovered: Discovered) -
         names["added"].append(definition.name)
         row = McpToolRow(
             id=new_id(), tenant_id=change.tenant_id, server_id=server.id, name=definition.name, status="quarantined",
-            definition=definition.text, hash=definition.hash, created_at=now, updated_at=now,
+            definition=definition.text, hash=definition.hash, approval_required=False, created_at=now, updated_at=now,
         )  # fmt: skip
         change.session.add(row)
         change.touch("mcp_switch", row.id)
@@ -85,6 +85,12 @@ async def _store(change: Change, server: McpServerRow, discovered: Discovered) -
     change.touch("policy", change.tenant_id, urgent=True)
     await change.session.flush()
     return Refreshed(server=McpServer.model_validate(server), unchanged=unchanged, **names)
+
+
+def _is_undecided(row: McpToolRow) -> bool:
+    """Return whether nobody has decided anything about a tool."""
+    is_new = row.approved_hash is None and row.status == "quarantined"
+    return is_new and row.switched_off_at is None and not row.approval_required
 
 
 def _compared(row: McpToolRow, present: Definition | None) -> tuple[str | None, dict[str, Any]]:

@@ -16,6 +16,7 @@ from gatehouse.platform.mcp.tools.schemas import (
     Decision,
     McpTool,
     McpToolList,
+    McpToolUpdate,
     Refreshed,
     SwitchedMcpTool,
 )
@@ -82,6 +83,14 @@ async def list_mcp_tools(
 async def read_mcp_tool(caller: AdminReader, tool: LoadedMcpTool) -> McpTool:
     """Returns one tool with its present definition, the approved one, and their difference."""
     return service.shown(tool)
+
+
+@router.patch("/tools/{tool_id}", response_model=McpTool)
+async def update_mcp_tool(
+    caller: AdminStepUp, server: LoadedMcpServer, tool: LoadedMcpTool, body: McpToolUpdate, change: Changing
+) -> McpTool:
+    """Changes the fields in the body. The change is in force when the response is sent."""
+    return service.update(change, server, tool, body)
 
 
 @router.post("/tools/{tool_id}/approve", response_model=McpTool, responses=_CHANGED)

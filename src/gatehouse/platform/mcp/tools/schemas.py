@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, ResponseBody
+from gatehouse.foundation.http.bodies import Body, ResponseBody, partial
 from gatehouse.platform.mcp.servers.schemas import McpServer
 from gatehouse.platform.routing.kill_switch.schemas import HowFar, Reason
 from gatehouse.policy.mcp import ToolStatus
@@ -23,6 +23,18 @@ class Decision(Body):
     ]
 
 
+class McpToolSettings(Body):
+    approval_required: Annotated[
+        bool,
+        Field(description="Whether a person must approve each call. Needs the feature flag `human_in_loop`."),
+    ]
+
+
+@partial
+class McpToolUpdate(McpToolSettings):
+    """Partial: omitted fields keep their values."""
+
+
 class McpToolSummary(ResponseBody):
     id: UUID
     server_id: UUID
@@ -31,6 +43,7 @@ class McpToolSummary(ResponseBody):
     hash: Annotated[str, Field(description="The hash of the server's present definition.")]
     approved_hash: Annotated[str | None, Field(description="The hash of the definition that was approved last.")]
     approved_at: datetime | None
+    approval_required: Annotated[bool, Field(description="Whether a person must approve each call.")]
     missing_since: Annotated[datetime | None, Field(description="Since when the server does not list the tool.")]
     switched_off_at: Annotated[datetime | None, Field(description="Since when the kill switch is engaged.")]
     switched_off_reason: Reason | None

@@ -12,7 +12,7 @@ from gatehouse.foundation.http.lists import OffsetWindow, count_query
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.mcp.servers.table import McpServerRow
 from gatehouse.platform.mcp.tools.errors import DefinitionChanged
-from gatehouse.platform.mcp.tools.schemas import Decision, Difference, McpTool, McpToolSummary
+from gatehouse.platform.mcp.tools.schemas import Decision, Difference, McpTool, McpToolSummary, McpToolUpdate
 from gatehouse.platform.mcp.tools.table import McpToolRow, by_name
 from gatehouse.policy.mcp import ToolStatus
 
@@ -61,12 +61,20 @@ def reject(change: Change, server: McpServerRow, row: McpToolRow, decision: Deci
     return shown(row)
 
 
+def update(change: Change, server: McpServerRow, row: McpToolRow, body: McpToolUpdate) -> McpTool:
+    """Change the fields that differ. Without a difference there is no audit event."""
+    if changes := row.differing(body.sent()):
+        row.assign(changes)
+        _record(change, "mcp_tool.updated", server, row, **changes)
+    return shown(row)
+
+
 def _require(row: McpToolRow, decision: Decision) -> None:
     if row.hash != decision.hash:
         raise DefinitionChanged
 
 
-def _record(change: Change, action: str, server: McpServerRow, row: McpToolRow) -> None:
-    change.record(action, "mcp_tool", row.id, server=server.name, name=row.name, hash=row.hash)
+def _record(change: Change, action: str, server: McpServerRow, row: McpToolRow, **details: Any) -> None:
+    change.record(action, "mcp_tool", row.id, server=server.name, name=row.name, hash=row.hash, **details)
     change.touch("mcp_switch", row.id)
     change.touch("policy", change.tenant_id, urgent=True)

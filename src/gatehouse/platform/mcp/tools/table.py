@@ -27,6 +27,7 @@ class McpToolRow(TenantRow):
     approved_definition: Mapped[str | None]
     approved_hash: Mapped[str | None]
     approved_at: Mapped[datetime | None]
+    approval_required: Mapped[bool]
     missing_since: Mapped[datetime | None]
     switched_off_at: Mapped[datetime | None]
     switched_off_reason: Mapped[str | None]

@@ -1,0 +1,98 @@
+"""Evaluates the policy rules about a call of a tool, and asks for the approval that the tool requires (docs/mcp.md)."""
+
+from typing import Any, Final
+
+import msgspec
+
+from gatehouse.engine.exchange import CalledTool, CallRequest
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.records.outcome import RuleEvent
+from gatehouse.engine.stages.candidates.policy_rules import (
+    approval_hold,
+    note,
+    request_variables,
+    violation,
+)
+from gatehouse.engine.verdict import ALLOW, Ask, Hold, Refuse, Verdict
+from gatehouse.foundation.errors import Forbidden
+from gatehouse.policy.rules.conditions import TOOL_CALL
+from gatehouse.policy.rules.evaluation import context_of, decide
+
+#: Field of the body in which the stages see the arguments. Content filters read the topics of this field. No stage
+#: treats it specially, as it would `input` or `text`.
+ARGUMENTS: Final = "query"
+#: the most bytes of arguments that rules evaluate, because an evaluation does not yield to other requests
+MAX_ARGUMENT_BYTES: Final = 64 * 1024
+
+
+class ArgumentsNotEvaluated(Forbidden):
+    type = "policy_violation"
+    code = "arguments_not_evaluated"
+    message = (
+        f"The organization's policy rules read the arguments, which must have at most {MAX_ARGUMENT_BYTES // 1024} KiB"
+        " of JSON and valid Unicode."
+    )
+
+
+class ToolNotApproved(Forbidden):
+    type = "policy_violation"
+    code = "tool_not_approved"
+    message = "Calls of this tool require an approval, which was denied or not granted in time."
+
+
+def judge(x: CallRequest, ports: Ports) -> Verdict:
+    called = x.called_tool
+    assert called is not None
+    verdict = _by_rules(x, called) if x.identified.policy.rules.tool_rules else ALLOW
+    return _by_tool(x, called) if verdict is ALLOW and called.tool.approval_required else verdict
+
+
+def _by_rules(x: CallRequest, called: CalledTool) -> Verdict:
+    rules = x.identified.policy.rules
+    about: dict[str, Any] = {"server": called.server.name, "tool": called.tool.name}
+    if rules.reads_arguments:
+        about["arguments"] = x.call.body[ARGUMENTS]
+        # The size is that after redaction. The size of the body says nothing about text that DLP has replaced.
+        if len(msgspec.json.encode(about["arguments"])) > MAX_ARGUMENT_BYTES:
+            return Refuse(ArgumentsNotEvaluated())
+    variables = request_variables(x, rules.needs, None)
+    try:
+        context = context_of({**variables, TOOL_CALL: about}, rules.needs)
+    except ValueError:
+        # The evaluator cannot represent a value, such as half of a surrogate pair.
+        return Refuse(ArgumentsNotEvaluated())
+    ruling = decide(rules.tool_rules, context, x.call.model)
+    note(x, ruling, x.call.model)
+    rule = ruling.decisive
+    if rule is None or ruling.action in {"ALLOW", "LOG"}:
+        return ALLOW
+    if ruling.action == "REQUIRE_APPROVAL" and _has_approvals(x):
+        return approval_hold(x, rule, x.call.model)
+    return Refuse(violation(rule))
+
+
+def _by_tool(x: CallRequest, called: CalledTool) -> Verdict:
+    """Return the verdict for a tool whose calls require an approval. An approval for a policy rule covers this too,
+    because it approves the same call."""
+    if not _has_approvals(x):
+        return Refuse(ToolNotApproved("Calls of this tool require an approval. The organization has no approvals."))
+
+    def settled(approved: bool) -> None:
+        x.rule_events.append(
+            RuleEvent(
+                kind="mcp_tool",
+                rule_id=str(called.tool.id),
+                rule_name=called.tool.name,
+                action="REQUIRE_APPROVAL",
+                result="approved" if approved else "denied",
+                model=x.call.model,
+            )
+        )
+
+    refusal = ToolNotApproved()
+    refusal.headers["X-DLP-Action"] = "CANCEL"
+    return Hold(Ask(reason=f"calls of {x.call.model} require an approval"), refusal, settled)
+
+
+def _has_approvals(x: CallRequest) -> bool:
+    return x.identified.policy.feature_flags.get("human_in_loop", False)
