@@ -78,7 +78,7 @@ async def update(
     """Change the fields that differ. If none differs, there is no audit event and no new version. A new URL puts all
     tools into quarantine, and the server must be refreshed. Raises `InvalidServerField`, `McpServerExists`."""
     sent = body.sent()
-    credentials = {name: sent.pop(name) for name in ("header", "oauth") if name in sent}
+    credentials: dict[str, Any] = {name: sent.pop(name) for name in ("header", "oauth") if name in sent}
     if "url" in sent:
         sent["url"] = await _checked_url(change, guard, sent["url"])
     changes = row.differing(sent)
