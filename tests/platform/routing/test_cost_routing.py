@@ -9,7 +9,7 @@ import httpx2
 import openai
 import pytest
 from psycopg.types.json import Jsonb
-from tests.support.journal import Journal
+from tests.support.journal import Journal, outcome
 from tests.support.platform import Person, RunningPlatform, Tenant
 
 from gatehouse.platform.routing.cost_routing.service import MAX_POLICIES
@@ -557,6 +557,33 @@ async def test_analytics_count_requests_by_model(platform: RunningPlatform, sand
     assert body["avg_cost_per_request_usd"] == pytest.approx(body["total_cost_usd"] / 4, abs=1e-9)
     other = (await sandbox.admin.client.get(f"{BASE}/analytics", params={"policy_id": str(uuid4())})).json()
     assert (other["total_requests"], other["avg_cost_per_request_usd"]) == (0, 0)
+
+
+async def test_analytics_count_requests_by_deployment(platform: RunningPlatform, tenant: Tenant) -> None:
+    policy, group = uuid4(), uuid4()
+    journal = Journal(platform.installed.url, platform.host.settings.gatehouse_home / "journal")
+    fast: dict[str, Any] = {"model_alias": "fast", "cost_usd": "0.5", "latency_ms": 0}
+    await journal.append(
+        *(outcome(tenant.id, **fast, provider="east", routing_policy_id=str(policy)) for _ in range(3)),
+        outcome(tenant.id, **fast, provider="west", group_id=group),
+        outcome(tenant.id, **fast, provider="west", shadow=True),
+        outcome(tenant.id, **{**fast, "model_alias": "cheap"}, provider="west"),
+        outcome(tenant.id, **fast, provider=None, model_id=None, outcome="error", status=502),
+        outcome(tenant.id, provider="west"),
+    )
+    await journal.drain()
+
+    async def deployments(**query: str) -> list[tuple[Any, ...]]:
+        answer = await tenant.auditor.client.get(f"{BASE}/analytics", params={"period": "week", **query})
+        names = ("model_alias", "provider", "model_id", "shadow", "requests", "cost_usd", "pct")
+        return [tuple(entry[name] for name in names) for entry in answer.json()["routing_decisions"]["by_deployment"]]
+
+    assert await deployments() == [
+        ("fast", "east", "echo", False, 3, 1.5, 75.0), ("cheap", "west", "echo", False, 1, 0.5, 100.0),
+        ("fast", "west", "echo", False, 1, 0.5, 25.0), ("fast", "west", "echo", True, 1, 0.5, 0.0),
+    ]  # fmt: skip
+    assert await deployments(policy_id=str(policy)) == [("fast", "east", "echo", False, 3, 1.5, 100.0)]
+    assert await deployments(group_id=str(group)) == [("fast", "west", "echo", False, 1, 0.5, 100.0)]
 
 
 async def test_analytics_show_no_cost_for_a_model_without_a_price(platform: RunningPlatform, sandbox: Tenant) -> None:
