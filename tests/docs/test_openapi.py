@@ -31,7 +31,8 @@ OPEN = {
     "POST /oauth/token", "GET /.well-known/jwks.json", "GET /health", "GET /api/health/live", "GET /api/health/ready",
     "GET /api/health/startup", "GET /metrics",
     "GET /api/conversations/shared/{token}", "GET /oauth/authorize", "POST /oauth/authorize",
-    "GET /.well-known/openid-configuration",
+    "GET /.well-known/openid-configuration", "GET /.well-known/oauth-protected-resource/mcp",
+    "GET /.well-known/oauth-protected-resource/mcp/{server}",
     "GET /api/saml/metadata", "GET /api/saml/login", "POST /api/saml/acs", "GET /api/saml/slo",
 }  # fmt: skip
 

@@ -75,8 +75,8 @@ async def model_list(engine: Engine, x: CallerResults, name: str) -> Answer:
     if "search" not in parameters:
         return _answer(_openai_list(usable), x)
     names = _matching(usable, parameters["search"])
-    found = {name: usable[name] for name in names[: _limit(parameters.get("limit"))]}
-    return _answer(_openai_list(found), x, {"x-total-count": str(len(names))})
+    matching = {name: usable[name] for name in names[: _limit(parameters.get("limit"))]}
+    return _answer(_openai_list(matching), x, {"x-total-count": str(len(names))})
 
 
 def _openai_list(models: Mapping[str, ModelRecord]) -> ModelList:

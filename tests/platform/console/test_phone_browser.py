@@ -144,8 +144,8 @@ async def test_an_access_request_is_approved(
     rules = f"/api/admin/groups/{group}/model-access"
     admin.post(rules, json={"model_id": f"sandbox/{model}", "access_type": "ALLOW"}).raise_for_status()
     who = api(server, new_user("user"))
-    asked = {"kind": "model", "model": f"sandbox/{model}", "reason": LONG_WORD}
-    who.post("/api/access-requests", json=asked).raise_for_status()
+    access_request = {"kind": "model", "model": f"sandbox/{model}", "reason": LONG_WORD}
+    who.post("/api/access-requests", json=access_request).raise_for_status()
 
     await phone.goto("/console/approvals?view=access")
     card = phone.get_by_role("listitem").filter(has_text=model)

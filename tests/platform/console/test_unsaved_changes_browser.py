@@ -154,11 +154,11 @@ async def test_a_question_that_cannot_be_loaded_is_asked_by_the_browser(page: Pa
     await page.route("**/LeaveDialog-*.js", lambda route: route.fulfill(status=503))
     await page.get_by_label("Name", exact=True).fill("Half a name")
     answers = [False, True]
-    asked: list[str] = []
+    messages: list[str] = []
 
     async def answer(dialog: Dialog) -> None:
-        asked.append(dialog.message)
-        await (dialog.accept() if answers[len(asked) - 1] else dialog.dismiss())
+        messages.append(dialog.message)
+        await (dialog.accept() if answers[len(messages) - 1] else dialog.dismiss())
 
     page.on("dialog", answer)
     link = page.get_by_role("link", name="Webhooks", exact=True)
@@ -168,4 +168,4 @@ async def test_a_question_that_cannot_be_loaded_is_asked_by_the_browser(page: Pa
     async with page.expect_event("dialog"):
         await link.click()
     await expect(page.get_by_role("heading", name="Webhooks", exact=True, level=1)).to_be_visible()
-    assert [QUESTION in text for text in asked] == [True, True]
+    assert [QUESTION in text for text in messages] == [True, True]

@@ -67,7 +67,7 @@ Tags = Annotated[
 ]
 
 
-class _Fields(Body):
+class _RegisteredModelFields(Body):
     """The fields with the same rules in creations and updates."""
 
     display_name: Annotated[Line | None, Field(description="If null, the model's id.", examples=["GPT-4o mini"])] = None
@@ -76,7 +76,7 @@ class _Fields(Body):
     tags: Tags = Field(default_factory=dict)
 
 
-class NewRegisteredModel(_Fields):
+class NewRegisteredModel(_RegisteredModelFields):
     """`risk_tier` is required in variant B."""
 
     model_id: ModelId
@@ -86,7 +86,7 @@ class NewRegisteredModel(_Fields):
 
 
 @partial
-class RegisteredModelUpdate(_Fields):
+class RegisteredModelUpdate(_RegisteredModelFields):
     """A partial update: omitted fields keep their values. `tags` are replaced as a whole."""
 
     model_id: Annotated[str, Field(description="Cannot change.")]

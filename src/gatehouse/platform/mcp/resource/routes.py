@@ -17,7 +17,7 @@ router = APIRouter(tags=["MCP servers"])
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {404: {"description": "PUBLIC_URL is not set, or no such path."}}
 
 
-class ResourceNotFound(NotFound):
+class UnknownMcpResource(NotFound):
     message = "There is no protected resource at this path."
 
 
@@ -37,10 +37,10 @@ async def mcp_server_metadata(
 
 
 def _metadata(response: Response, host: Host, path: str) -> ResourceMetadata:
-    """Raises `NoPublicAddress`, `ResourceNotFound`."""
+    """Raises `NoPublicAddress`, `UnknownMcpResource`."""
     name = issuer(host)
     if not resources.covers(path, path):
-        raise ResourceNotFound
+        raise UnknownMcpResource
     response.headers["Cache-Control"] = "public, max-age=300"
     return ResourceMetadata(
         resource=resources.identifier(name, path),

@@ -26,7 +26,10 @@ class Decision(Body):
 class McpToolSettings(Body):
     approval_required: Annotated[
         bool,
-        Field(description="Whether a person must approve each call. Needs the feature flag `human_in_loop`."),
+        Field(
+            description="Whether a person must approve each call. Needs the feature flag `human_in_loop`.",
+            examples=[True],
+        ),
     ]
 
 

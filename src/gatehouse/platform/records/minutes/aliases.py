@@ -48,7 +48,7 @@ _COUNTS: Final = text(
 )
 
 
-class Part(NamedTuple):
+class AliasSeries(NamedTuple):
     """An alias, or a deployment of one. `provider` and `model_id` are None for an alias, and for its requests that no
     deployment answered."""
 
@@ -79,18 +79,18 @@ async def series(
 
 async def series_of_parts(
     session: AsyncSession, since: datetime, step: Literal["hour", "day"], alias: str | None, by: AliasPart
-) -> dict[Part, dict[datetime, Totals]]:
+) -> dict[AliasSeries, dict[datetime, Totals]]:
     """Return the same as `series` for each alias or deployment, those with the most requests first. `alias` restricts
     them to one alias."""
     values = {
         "tenant": session.info["tenant_id"], "since": since, "step": step, "alias": alias,
         "whole": by == "model_alias", "parts": MAX_PARTS,
     }  # fmt: skip
-    width = len(Part._fields)
-    parts: dict[Part, dict[datetime, Totals]] = {}
+    width = len(AliasSeries._fields)
+    parts: dict[AliasSeries, dict[datetime, Totals]] = {}
     for row in await session.execute(_PARTS, values):
         totals = Totals(*row[width + 1 : width + 1 + len(Totals._fields)])
-        parts.setdefault(Part(*row[:width]), {})[row[width]] = totals
+        parts.setdefault(AliasSeries(*row[:width]), {})[row[width]] = totals
     return parts
 
 

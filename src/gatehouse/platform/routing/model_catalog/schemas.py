@@ -40,7 +40,7 @@ class NewCapabilities(Body):
     max_context_window: Annotated[Tokens | None, Field(description="The same as `context_window`.")] = None
 
 
-class _Fields(Body):
+class _ModelFields(Body):
     """The fields of creations and changes. `supports_vision` is the same as `capabilities.vision`."""
 
     display_name: Annotated[Line | None, Field(examples=["GPT-4o mini"])] = None
@@ -59,13 +59,13 @@ class _Fields(Body):
     access: Annotated[Access, Field(description="`restricted`: only callers with a grant may use it.")] = "open"
 
 
-class NewModel(_Fields):
+class NewModel(_ModelFields):
     provider: Annotated[str, Field(min_length=1, max_length=63, examples=["openai"])]
     model_id: ModelId
 
 
 @nullable
-class ModelUpdate(_Fields):
+class ModelUpdate(_ModelFields):
     """Fields that are not sent keep their values. Null removes a name, a number or a price."""
 
     provider: Annotated[str | None, Field(description="Cannot change.")] = None
