@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from typing import ClassVar, Final
 
+from gatehouse.foundation.tasks import is_running
 from gatehouse.outpost.records.positions import OutpostRecords
 
 #: Seconds between two polls of a journal that is sent completely.
@@ -56,7 +57,7 @@ class JournalLoop:
             if await self._wait_for_stop(_POLL_INTERVAL_SECONDS):
                 return
         failures = 0
-        while True:
+        while is_running():
             stopping = self.stopping.is_set()
             try:
                 more, failures = await self.send_next(), 0
