@@ -67,8 +67,9 @@ def admin_user(new_user: Callable[[str], OtherUser]) -> OtherUser:
 
 @pytest.fixture
 def admin(server: GatehouseServer, admin_user: OtherUser) -> Iterator[httpx2.Client]:
-    with api(server, admin_user) as client:
-        yield client
+    client = api(server, admin_user)
+    yield client
+    client.close()
 
 
 @pytest.fixture
