@@ -21,9 +21,10 @@ HUMAN_IN_LOOP: Final = "/api/v1/admin/org/feature-flags/human_in_loop"
 #: content that is cut off, do not count.
 BEYOND: Final = """() => {
   const cut = (element) => {
-    for (let outer = element.parentElement; outer !== null; outer = outer.parentElement)
-      if (getComputedStyle(outer).overflowX !== "visible" && outer.getBoundingClientRect().right <= innerWidth + 1)
-        return true;
+    for (let outer = element.parentElement; outer !== null; outer = outer.parentElement) {
+      const cuts = getComputedStyle(outer).overflowX !== "visible";
+      if (cuts && outer.getBoundingClientRect().right <= innerWidth + 1) return true;
+    }
     return false;
   };
   const beyond = document.documentElement.scrollWidth > innerWidth ? ["the document"] : [];
@@ -66,8 +67,9 @@ def admin_user(new_user: Callable[[str], OtherUser]) -> OtherUser:
 
 @pytest.fixture
 def admin(server: GatehouseServer, admin_user: OtherUser) -> Iterator[httpx2.Client]:
-    with api(server, admin_user) as client:
-        yield client
+    client = api(server, admin_user)
+    yield client
+    client.close()
 
 
 @pytest.fixture
