@@ -208,7 +208,8 @@ async def test_events_are_filtered_by_an_actor_and_a_period(
     client = admin.post("/api/admin/oauth-clients/", json={"name": name, "scopes": ["chat:write"]}).json()
     credentials = (client["client_id"], client["client_secret"])
     form = {"grant_type": "client_credentials"}
-    assert httpx2.post(f"{server.url}/oauth/token", data=form, auth=credentials).status_code == 200
+    token = httpx2.post(f"{server.url}/oauth/token", data=form, auth=credentials).json()["access_token"]
+    recorded_call(server, token)
     typed, actor, shown = (who.email, who.id, "A test's user") if is_person else (name, client["client_id"], name)
     await sign_in("auditor", "/console/audit")
     events = page.get_by_role("table", name="Audit log").get_by_role("row")
