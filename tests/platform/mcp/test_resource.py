@@ -17,7 +17,6 @@ def public(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> Runnin
     settings = platform.host.settings.model_copy(update={"public_url": f"{PUBLIC}/"})
     monkeypatch.setattr(platform.host, "settings", settings)
     monkeypatch.setattr(platform.host, "issuer", PUBLIC)
-    monkeypatch.setattr(platform.host.ports, "public_url", PUBLIC)
     return platform
 
 
@@ -65,18 +64,19 @@ async def test_without_a_public_address_there_is_no_metadata(platform: RunningPl
 
 
 async def test_a_refused_credential_is_told_where_the_metadata_is(
-    public: RunningPlatform, tenant: Tenant, servers: Any
+    platform: RunningPlatform, tenant: Tenant, servers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(platform.host.ports, "public_url", PUBLIC)
     for name, path in (("weather", "/mcp/weather"), (ALL, "/mcp"), ("none", "/mcp/none")):
         place = f'resource_metadata="{PUBLIC}{METADATA}{path}"'
-        answer = await send(public.anonymous, name, "tools/list")
+        answer = await send(platform.anonymous, name, "tools/list")
         assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, f"Bearer {place}")
-        answer = await send(public.client("gk_wrong"), name, "tools/list")
+        answer = await send(platform.client("gk_wrong"), name, "tools/list")
         assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (
             401,
             f'Bearer error="invalid_token", {place}',
         )
-    reader = await public.new_m2m(tenant.id, "api:read")
+    reader = await platform.new_m2m(tenant.id, "api:read")
     answer = await send(reader, "weather", "tools/list")
     expected = (
         f'Bearer error="insufficient_scope", scope="mcp:call", resource_metadata="{PUBLIC}{METADATA}/mcp/weather"'
