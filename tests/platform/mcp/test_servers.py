@@ -179,7 +179,7 @@ async def test_registration_stops_at_the_limit(
     await create(tenant)
     answer = await tenant.admin.client.post(BASE, json={**FIRST, "name": "second"})
     assert answer.status_code == 409
-    assert "as many MCP servers" in answer.json()["detail"]
+    assert "maximum number of MCP servers" in answer.json()["detail"]
     await create(other_tenant)
 
 

@@ -98,7 +98,7 @@ async def test_an_approval_names_the_definition_that_was_read(tenant: Tenant) ->
         for decision in ("approve", "reject"):
             answer = await tenant.admin.client.post(f"{path}/{decision}", json={"hash": row["hash"]})
             assert answer.status_code == 409
-            assert "another definition" in answer.json()["detail"]
+            assert "has changed" in answer.json()["detail"]
         assert (await detail(tenant, row))["status"] == "quarantined"
 
 
