@@ -133,7 +133,7 @@ async def test_an_administrator_sends_a_test_mail_and_sees_the_result(
     who = await sign_in("admin", "/console/organization")
     panel = page.get_by_role("region", name="Mail", exact=True)
     await panel.get_by_role("button", name="Send a test mail").press("Enter")
-    await expect(panel.get_by_role("status")).to_contain_text(f"The mail server took the mail to {who.email}.")
+    await expect(panel.get_by_role("status")).to_contain_text(f"The mail server accepted the mail to {who.email}.")
     mail = await mailbox.next()
     assert (mail["To"], mail["Subject"]) == (who.email, "Test mail from Gatehouse")
     await check_screen(page)

@@ -142,7 +142,7 @@ async def test_a_change_of_a_fixed_field_is_422(tenant: Tenant, changed: dict[st
 async def test_a_scope_and_period_have_at_most_one_budget(tenant: Tenant) -> None:
     await made(tenant)
     answer = await tenant.admin.client.post(BASE, json=BUDGET)
-    assert (answer.status_code, "Change that one" in answer.json()["detail"]) == (409, True)
+    assert (answer.status_code, "Change that budget" in answer.json()["detail"]) == (409, True)
 
 
 async def test_another_organizations_budget_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:

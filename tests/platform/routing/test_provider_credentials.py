@@ -197,14 +197,14 @@ async def test_the_number_is_bounded_and_labels_are_unique(tenant: Tenant, vendo
     again = await tenant.admin.client.post(PATH, json={"label": "key-0", "api_key": "x"})
     assert (again.status_code, "credential with this label" in again.text) == (409, True)
     full = await tenant.admin.client.post(PATH, json={"label": "key-9", "api_key": "x"})
-    assert (full.status_code, "as many credentials" in full.text) == (409, True)
+    assert (full.status_code, "maximum number of credentials" in full.text) == (409, True)
     assert (await tenant.admin.client.get(f"{PATH}/key-9")).status_code == 404
     # A further one in the place of the default one counts too.
     await ok(tenant, "DELETE", f"{PATH}/default")
     await ok(tenant, "POST", PATH, {"label": "key-9", "api_key": "sk-second-4711"})
     body = {"api_key": "sk-third-4711", "base_url": await base_url(tenant)}
     full = await tenant.admin.client.put(PATH, json=body)
-    assert (full.status_code, "as many credentials" in full.text) == (409, True)
+    assert (full.status_code, "maximum number of credentials" in full.text) == (409, True)
     await ok(tenant, "DELETE", f"{PATH}/key-0")
     await ok(tenant, "PUT", PATH, body)
     assert len(await listed(tenant)) == 10

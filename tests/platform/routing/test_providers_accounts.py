@@ -232,7 +232,7 @@ async def test_the_number_of_providers_is_limited(tenant: Tenant, monkeypatch: p
     monkeypatch.setattr(service, "MAX_PROVIDERS", 1)
     await add(tenant, "mine", kind="openai", api_key="k")
     answer = await tenant.admin.client.put(f"{BASE}/other/credentials", json={"kind": "openai", "api_key": "k"})
-    assert (answer.status_code, "as many providers" in answer.text) == (409, True), answer.text
+    assert (answer.status_code, "maximum number of providers" in answer.text) == (409, True), answer.text
     await add(tenant, "mine", api_key="another")
 
 
