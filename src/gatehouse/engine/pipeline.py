@@ -142,6 +142,17 @@ LISTED: Final = (model_access.judge, registry.judge)
 #: `Cached` if the response cache is used. The call to the provider follows, with retries and fallbacks.
 ADMITTED: Final = (Step(budget.reserve, "budget"), Step(response_cache.look, "budget"))
 
+#: 6. Instead of a call to the provider: `again(Admitted, Cached)` returns the cached answer, or None.
+CACHED: Final = response_cache.again
+
+#: 7. Before an answer is delivered: `FIRST_CHOICE(Cached, Reply)` for the answer of the first candidate, then
+#: `WATCH(CallRequest, Reply)` for every answer. They note its blocks while it is delivered.
+FIRST_CHOICE: Final = response_cache.watch
+WATCH: Final = sampling.watch
+
+#: 4. to 6. If a step requires an approval: `approved(CallRequest, Hold, ports)` waits for the decision.
+APPROVED: Final = dlp_output.approved
+
 #: 7. For a complete answer: `inspect(CallRequest, body)`. `STREAM_GUARD` inspects a stream, `ERROR_TEXT` the text of a
 #: provider's error.
 ANSWER: Final = (sampling.note_answer, dlp_output.inspect)
@@ -157,6 +168,7 @@ TOOL_RESULT: Final = dlp_output.inspect_tool_result
 RESERVE_TOOL_CALL: Final = budget.reserve_tool_call
 
 #: 8. After the end of the request, even if the client has disconnected: `settle(Exchange)`. The record is written next.
+#: `settle_steps` adds the copies for shadows.
 SETTLE: Final = (deployment.release, budget.settle, response_cache.keep, sampling.keep)
 
 
@@ -171,6 +183,11 @@ def decoded(x: Identified, call: ModelCall, body_bytes: int, called_tool: Called
         sample=CallSample() if policy.sample_share else None,
         called_tool=called_tool,
     )
+
+
+def settle_steps(follow: Callable[[Exchange, Ports], None]) -> tuple[Callable[[Exchange, Ports], None], ...]:
+    """Return the steps that settle a request. `follow` starts its copies (`routing.shadows.Shadows.follow`)."""
+    return (*SETTLE, follow)
 
 
 def call_steps(choose: Check) -> tuple[Step, ...]:

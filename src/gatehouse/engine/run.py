@@ -35,7 +35,6 @@ from gatehouse.engine.routing.attempts import Attempts
 from gatehouse.engine.routing.chain import Chooser
 from gatehouse.engine.routing.shadows import Shadows
 from gatehouse.engine.settling import InFlight, Settlement
-from gatehouse.engine.stages.calls import dlp_output, response_cache, sampling
 from gatehouse.engine.streaming import HeldStream
 from gatehouse.engine.timing import timed
 from gatehouse.engine.usable_models import usable_aliases, usable_models
@@ -56,7 +55,7 @@ class Engine:
         self.circuits = self._attempts.circuits
         self.chooser = Chooser(self._attempts, pipeline.CANDIDATE)
         self._call_steps = pipeline.call_steps(self.chooser.choose)
-        self._settling = Settlement(ports, (*pipeline.SETTLE, lambda x, _: self.shadows.follow(x)))
+        self._settling = Settlement(ports, pipeline.settle_steps(lambda x, _: self.shadows.follow(x)))
         self.shadows: Shadows = Shadows(ports, self._attempts, self._settling, self.chooser.judged)
         #: answers requests to MCP servers
         self.tools = ToolServer(ports)
@@ -165,7 +164,7 @@ class Engine:
         return await self._delivery.deliver(reply, call_request, request)
 
     async def _approved(self, hold: Hold, call_request: CallRequest) -> None:
-        if not await dlp_output.approved(call_request, hold, self._ports):
+        if not await pipeline.APPROVED(call_request, hold, self._ports):
             raise hold.denied
 
     async def _hold_stream(self, request: InFlight, work: Coroutine[Any, Any, Answer]) -> Answer:
@@ -180,7 +179,7 @@ class Engine:
     async def _reply(self, x: Admitted, exchange: Exchange) -> Reply:
         """Return the cached answer, or a provider's answer."""
         cached = exchange.cached
-        reply = None if cached is None else response_cache.again(x, cached)
+        reply = None if cached is None else pipeline.CACHED(x, cached)
         if reply is not None:
             exchange.chosen = x.chain[0]
         else:
@@ -194,6 +193,6 @@ class Engine:
                 raise await pipeline.ERROR_TEXT(x.call_request, error, self._ports) from None
             exchange.provider_latency_ms = self._settling.since(started)
             if cached is not None and exchange.chosen is x.chain[0]:
-                response_cache.watch(cached, reply)
-        sampling.watch(x.call_request, reply)
+                pipeline.FIRST_CHOICE(cached, reply)
+        pipeline.WATCH(x.call_request, reply)
         return reply

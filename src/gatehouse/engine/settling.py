@@ -49,7 +49,7 @@ class Settlement:
     an effect, so every exit path may call either of them."""
 
     def __init__(self, ports: Ports, steps: Sequence[Callable[[Exchange, Ports], None]]) -> None:
-        """Create the settlement. `steps` are called in order to settle a request (`pipeline.SETTLE`)."""
+        """Create the settlement. `steps` are called in order to settle a request (`pipeline.settle_steps`)."""
         self._ports = ports
         self._steps = steps
         self._output_sizes = OutputSizes()
