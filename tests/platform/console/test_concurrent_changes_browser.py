@@ -89,7 +89,7 @@ async def test_an_api_key_that_somebody_else_edited_is_kept(page: Page, sign_in:
     name = f"nightly {uuid4().hex[:8]}"
     created = first.post("/api/auth/api-keys", json={"description": name}).json()
     path = f"/api/admin/api-keys/{created['id']}"
-    await sign_in("admin", f"/console/keys?search={name.replace(' ', '+')}")
+    await sign_in("admin", f"/console/keys?all=true&search={name.replace(' ', '+')}")
     menu = page.get_by_role("button", name=f"Actions for {name}")
     await menu.click()
     await page.get_by_role("menuitem", name="Edit").click()

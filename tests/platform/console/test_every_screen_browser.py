@@ -86,8 +86,8 @@ NUMBER_AT_FOCUS = f"""() => {{
   return [Number(element.dataset.stop ?? -1), ({FOCUS_FAULT})()];
 }}"""
 CONTROL = "(number) => document.querySelector(`[data-stop='${number}']`).outerHTML.slice(0, 200)"
-#: Controls of which Tab visits several parts, such as the day and the month of a date.
-MAX_STOPS_OF_CONTROL = 6
+#: Controls of which Tab visits several parts, such as the day and the hour of a time.
+MAX_STOPS_OF_CONTROL = 8
 
 
 @dataclass
