@@ -161,7 +161,7 @@ async def test_a_waiting_request_appears_and_is_decided(
         card = page.get_by_role("listitem").filter(has_text="Seen with finance.").first
         await card.get_by_role("link", name=answer.headers["x-request-id"]).click()
         # The record of a denied request names the model as the caller did, because no model was chosen.
-        await expect(page.get_by_role("button", name=re.compile("Request to (sandbox/)?echo"))).to_have_count(1)
+        await expect(page.get_by_role("button", name=re.compile("Request to .*echo"))).to_have_count(1)
     finally:
         admin.delete(f"/api/admin/dlp-rules/{rule.json()['id']}")
         admin.patch(FLAG, json={"enabled": False})
