@@ -20,7 +20,7 @@ export function SettingsPanel({ enabled }: { enabled: boolean }) {
   const { data: entry } = useConfigurationEntry(CREDENTIALS);
   const isSealed = entry?.value === "sealed";
   return (
-    <Panel title={outposts.settings} actions={administers && entry !== undefined && <CredentialsButton isSealed={isSealed} version={entry.etag} />}>
+    <Panel title={outposts.settings} actions={administers && entry !== undefined && <CredentialsButton isSealed={isSealed} />}>
       <Facts>
         <Fact name={outposts.feature}>{enabled ? outposts.on : outposts.off} <Link to="/organization">{outposts.toFlags}</Link></Fact>
         {entry !== undefined && (
@@ -31,7 +31,7 @@ export function SettingsPanel({ enabled }: { enabled: boolean }) {
   );
 }
 
-function CredentialsButton({ isSealed, version }: { isSealed: boolean; version: string }) {
+function CredentialsButton({ isSealed }: { isSealed: boolean }) {
   const outposts = outpostTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
@@ -42,7 +42,7 @@ function CredentialsButton({ isSealed, version }: { isSealed: boolean; version: 
       <ConfirmDialog
         open={open} onClose={() => setOpen(false)} returnTo={trigger} look={isSealed ? "danger" : "primary"}
         title={isSealed ? outposts.stopTitle : outposts.sendTitle} text={isSealed ? outposts.stopText : outposts.sendText}
-        action={isSealed ? outposts.stopNow : outposts.sendNow} run={() => set.mutateAsync({ value: isSealed ? "off" : "sealed", version })}
+        action={isSealed ? outposts.stopNow : outposts.sendNow} run={() => set.mutateAsync({ value: isSealed ? "off" : "sealed", version: "*" })}
         done={isSealed ? outposts.stopped : outposts.sent}
       />
     </>

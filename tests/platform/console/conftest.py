@@ -32,6 +32,7 @@ CONSOLE: Final = ROOT / "console"
 #: and styles that index.html names.
 MAX_FIRST_LOAD_BYTES: Final = 250_000
 DESK: Final = {"width": 1440, "height": 900}
+USER_AGENT: Final = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36"
 
 
 @dataclass
@@ -143,9 +144,9 @@ def session_cookie(server: GatehouseServer, who: OtherUser) -> dict[str, Any]:
     """Open a session of the user in a browser, as a sign-in with the password does, and return its cookie."""
     session_id, minted = new_id(), mint_token("gws_")
     server.sql(
-        "INSERT INTO sessions (id, tenant_id, user_id, expires_at, amr)"
-        " VALUES (%s, %s, %s, now() + interval '1 day', %s)",
-        [session_id, DEFAULT_TENANT, who.id, Jsonb(["pwd"])],
+        "INSERT INTO sessions (id, tenant_id, user_id, expires_at, amr, user_agent)"
+        " VALUES (%s, %s, %s, now() + interval '1 day', %s, %s)",
+        [session_id, DEFAULT_TENANT, who.id, Jsonb(["pwd"]), USER_AGENT],
     )
     server.sql(
         "INSERT INTO browser_sessions (digest, tenant_id, session_id) VALUES (%s, %s, %s)",

@@ -204,7 +204,7 @@ async def test_the_number_of_keywords_is_limited(tenant: Tenant) -> None:
     for _ in range(10):
         last = await create_filter(tenant, config=many)
     answer = await tenant.admin.client.post(f"{BASE}/", json=FILTER)
-    assert (answer.status_code, "as many" in answer.json()["detail"]) == (409, True)
+    assert (answer.status_code, "maximum number" in answer.json()["detail"]) == (409, True)
     answer = await tenant.admin.client.put(f"{BASE}/{last['id']}", json={"config": {"keywords": words[:998]}})
     assert answer.status_code == 200
     await create_filter(tenant)

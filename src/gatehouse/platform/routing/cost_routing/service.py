@@ -210,7 +210,7 @@ async def _check_chain(session: AsyncSession, row: RoutingPolicyRow) -> None:
             raise InvalidRoutingPolicyField(f"fallback_chain.{index}.provider", "is no provider of this organization")
         if name not in models:
             raise InvalidRoutingPolicyField(
-                f"fallback_chain.{index}.model_id", "must be a model that the catalog has for this provider"
+                f"fallback_chain.{index}.model_id", "must be a model of this provider in the catalog"
             )
         if name in names[:index]:
             raise InvalidRoutingPolicyField(f"fallback_chain.{index}.model_id", "is in the chain twice")
