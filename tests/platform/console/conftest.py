@@ -32,7 +32,7 @@ CONSOLE: Final = ROOT / "console"
 #: and styles that index.html names.
 MAX_FIRST_LOAD_BYTES: Final = 250_000
 DESK: Final = {"width": 1440, "height": 900}
-USER_AGENT: Final = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36"
+USER_AGENT: Final = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/142.0.0.0 Safari/537.36"
 
 
 @dataclass
