@@ -5,13 +5,13 @@ from typing import Final
 
 _secret = re.compile(
     r"secret|passw|passphrase|credential|(^|_)token$|(^|_)jwt$|api_?key$|(private|client|access|master)_key$|otpauth"
-    r"|recovery_codes?$|(^|_)otp$|assertion$|cookie|authorization",
+    r"|recovery_codes?$|(^|_)otp$|qr_code|assertion$|cookie|authorization",
     re.IGNORECASE,
 ).search
 #: Names with one of these words that are no secrets. A `credential` is a passkey's answer, with a public key or
 #: signature.
 _plain = re.compile(
-    r"^credential$|^cost_per_|(_id|_ids|_type|_prefix|_at|_count|_seconds|_configured|_enabled|_days|_endpoint)$",
+    r"^credential$|^cost_per_|(_id|_ids|_type|_prefix|_at|_count|_seconds|_configured|_enabled|_days|_endpoint|_servers)$",
     re.IGNORECASE,
 ).search
 
