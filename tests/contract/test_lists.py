@@ -73,8 +73,8 @@ async def test_an_unknown_order_is_refused_by_name(furnished: Furnished, path: s
     assert "sort" in answer.text
 
 
-@pytest.mark.parametrize("path", SEARCHED)
-async def test_a_search_selects_rows_and_takes_patterns_literally(furnished: Furnished, path: str) -> None:
+@pytest.mark.parametrize("path", [path for path in SEARCHED if path not in EMPTY])
+async def test_a_search_leaves_out_other_rows_and_takes_patterns_literally(furnished: Furnished, path: str) -> None:
     client, url = furnished.tenant.admin.client, furnished.path(path)
     for part in ("nobody has this", "%_%", "\\"):
         answer = await client.get(url, params={"search": part})

@@ -244,9 +244,9 @@ class EngineHarness:
         assert isinstance(compiled, Snapshot)
         return compiled
 
-    async def take(self, key: str, limit: int) -> RateDecision:
+    async def take(self, key: str, limit: int, *, own_limit: int | None = None) -> RateDecision:
         await self.stop.here("counting")
-        return await self._counters.take(key, limit)
+        return await self._counters.take(key, limit, own_limit=own_limit)
 
     async def take_all(self, *claims: Claim) -> RateDecision:
         return await self._counters.take_all(*claims)

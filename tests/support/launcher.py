@@ -64,14 +64,19 @@ class Launched:
         return self._launcher.statuses.get(self.pid)
 
     def wait(self, timeout: float | None = None) -> int:
-        with self._launcher.changed:
-            if not self._launcher.changed.wait_for(lambda: self.poll() is not None, timeout):
+        launcher = self._launcher
+        with launcher.changed:
+            if not launcher.changed.wait_for(lambda: self.poll() is not None or launcher.has_ended, timeout):
                 raise subprocess.TimeoutExpired(list(self._arguments), timeout or 0)
+        if self.poll() is None:
+            raise RuntimeError("the launcher has ended; its error is in the output of the run")
         return self._launcher.statuses[self.pid]
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            # The process may have ended already: the launcher's message is then still on its way.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
 
 def launch(arguments: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]) -> Launched:
@@ -95,6 +100,7 @@ class Launcher:
         self.statuses: dict[int, int] = {}
         self.cpu_seconds: dict[int, float] = {}
         self._pids: list[int] = []
+        self.has_ended = False
         self.changed = threading.Condition()
         self._one_at_a_time = threading.Lock()
         threading.Thread(target=self._read, daemon=True).start()
@@ -105,22 +111,29 @@ class Launcher:
         with self._one_at_a_time, self.changed:
             socket.send_fds(self._socket, [len(order).to_bytes(_SIZE_BYTES, "big")], [log.fileno()])
             self._socket.sendall(order)
-            answered = self.changed.wait_for(lambda: self._pids, _START_TIMEOUT_SECONDS)
-            assert answered, "the launcher does not answer"
+            self.changed.wait_for(lambda: self._pids or self.has_ended, _START_TIMEOUT_SECONDS)
+            assert self._pids, "the launcher does not answer"
             return Launched(self, self._pids.pop(), arguments)
 
     def _read(self) -> None:
-        with self._socket.makefile() as lines:
-            for line in lines:
-                message = json.loads(line)
-                with self.changed:
-                    if "status" in message:
-                        self.statuses[message["pid"]] = message["status"]
-                        self.cpu_seconds[message["pid"]] = message["cpu_seconds"]
-                    else:
-                        self.statuses.pop(message["pid"], None)
-                        self._pids.append(message["pid"])
-                    self.changed.notify_all()
+        try:
+            with self._socket.makefile() as lines:
+                for line in lines:
+                    self._note(json.loads(line))
+        finally:
+            with self.changed:
+                self.has_ended = True
+                self.changed.notify_all()
+
+    def _note(self, message: Mapping[str, Any]) -> None:
+        with self.changed:
+            if "status" in message:
+                self.statuses[message["pid"]] = message["status"]
+                self.cpu_seconds[message["pid"]] = message["cpu_seconds"]
+            else:
+                self.statuses.pop(message["pid"], None)
+                self._pids.append(message["pid"])
+            self.changed.notify_all()
 
 
 def _start() -> Path:
@@ -142,7 +155,9 @@ class _Started(Exception):
 
 def _serve(listener: socket.socket) -> None:
     """The launcher's process: forks for each order, and reports to the client which processes have ended."""
+    # Signals for the whole process group end the processes. The launcher ends with its last client.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     awake, wakes = os.pipe()
     os.set_blocking(wakes, False)
@@ -165,6 +180,9 @@ def _serve(listener: socket.socket) -> None:
                         *received, key.fileobj, clients, [*(key.fileobj for key in selector.get_map().values()), wakes]
                     )
                 else:
+                    # A client that was killed has not stopped its processes.
+                    for pid in [pid for pid, owner in clients.items() if owner is key.fileobj]:
+                        os.kill(pid, signal.SIGTERM)
                     selector.unregister(key.fileobj)
                     key.fileobj.close()
                     if len(selector.get_map()) == watched:
@@ -217,7 +235,10 @@ def _send(client: socket.socket, message: Mapping[str, Any]) -> None:
 def _exactly(client: socket.socket, size: int) -> bytes:
     content = b""
     while len(content) < size:
-        content += client.recv(size - len(content))
+        part = client.recv(size - len(content))
+        if not part:
+            raise ConnectionError
+        content += part
     return content
 
 
@@ -254,6 +275,7 @@ def _use_no_built_administration() -> None:
 
 def _become(order: Mapping[str, Any], log: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.dup2(log, 1)
     os.dup2(log, 2)

@@ -1,5 +1,5 @@
 import { type UseFormReturn, useForm } from "react-hook-form";
-import { useEffect, useId, useState } from "react";
+import { useId } from "react";
 import { type Period, PERIODS } from "../budgets/api";
 import { LimitFields, limitsOf, limitTexts, type LimitValues } from "../budgets/LimitFields";
 import { Dialog } from "../parts/Dialog";
@@ -7,12 +7,11 @@ import { DialogForm } from "../parts/DialogForm";
 import { dollars, wholeNumber } from "../parts/format";
 import { SelectField, TextAreaField, TextField } from "../parts/fields";
 import { toast } from "../parts/toasts";
+import { useTyped } from "../parts/useTyped";
 import { accessRequestTexts } from "../texts/access-requests";
 import { budgetTexts } from "../texts/budgets";
 import { useUsageSummary } from "../usage/api";
 import { type AccessKind, useCreateRequest, useRequestableModels } from "./api";
-
-const TYPING_MS = 250;
 
 interface RequestFields extends LimitValues {
   model: string;
@@ -69,11 +68,7 @@ function ModelField({ form, preset }: { form: UseFormReturn<RequestFields>; pres
   const accessRequests = accessRequestTexts;
   const id = useId();
   const typed = form.watch("model");
-  const [search, setSearch] = useState(preset);
-  useEffect(() => {
-    const timer = setTimeout(() => setSearch(typed.trim()), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [typed]);
+  const search = useTyped(typed, preset) ?? "";
   const models = useRequestableModels(search);
   return (
     <>

@@ -1,6 +1,7 @@
 /** Rules for which models a group may call: queries and changes. */
 import { useQuery } from "@tanstack/react-query";
 import { api, dataOf, listOf, type Schemas } from "../api/client";
+import { ApiError } from "../api/errors";
 import { ifMatch } from "../api/versions";
 
 export type AccessRule = Schemas["ModelAccessRule"];
@@ -30,21 +31,26 @@ export function useMatrix(search: string, ruled: boolean, page: number, groups: 
 }
 
 /** A change of one rule. `before` is the rule that the user saw, or null if there was none. `after` is null if the rule is
- * removed. */
+ * removed. If `isRefused` is true, an earlier attempt was refused because of somebody else's change. */
 export interface AccessChange {
   groupId: string;
   model: string;
   before: AccessRule | null;
   after: Access | null;
+  isRefused: boolean;
 }
 
 /** Saves a change. The API has no operation that replaces a rule, so the old rule is removed first. The API refuses this
- * if somebody else has replaced the rule. */
-export async function applyChange({ groupId, model, before, after }: AccessChange): Promise<void> {
-  if (before !== null) {
+ * if somebody else has replaced the rule. After such a refusal, the change replaces whatever rule there is. */
+export async function applyChange({ groupId, model, before, after, isRefused }: AccessChange): Promise<void> {
+  if (before !== null || isRefused) {
+    const header = isRefused || before === null ? {} : ifMatch(before.created_at);
     await dataOf(api.DELETE("/api/admin/groups/{group_id}/model-access/{model_id}", {
-      params: { path: { group_id: groupId, model_id: model }, header: ifMatch(before.created_at) },
-    }));
+      params: { path: { group_id: groupId, model_id: model }, header },
+    })).catch((error: unknown) => {
+      const isRemoved = isRefused && error instanceof ApiError && error.status === 404;
+      if (!isRemoved) throw error;
+    });
   }
   if (after !== null) {
     await dataOf(api.POST("/api/admin/groups/{group_id}/model-access", {

@@ -8,10 +8,12 @@ import { type Access, type AccessChange, type AccessRule, applyChange, type Matr
 export interface Failure {
   change: AccessChange;
   message: string;
+  /** Whether the change was refused because the rule is not the one that the user saw. */
+  isConflict: boolean;
 }
 
 /** The value that the user has chosen for a cell. `before` is the rule that the cell showed at that time, or null if it
- * showed none. If the API has refused the change, the user has seen the message, so the next save replaces the current
+ * showed none. If the API has refused the change because of another one, the user has seen the message, so the next save replaces the current
  * rule. */
 interface Edit {
   after: Access | null;
@@ -45,16 +47,19 @@ export function useAccessChanges(rows: MatrixRow[] | undefined, groupIds: string
         try {
           await applyChange(change);
         } catch (error) {
-          failures.push({ change, message: errorText(error) });
+          failures.push({ change, message: errorText(error), isConflict: isConflict(error) });
           if (failsAll(error)) {
-            failures.push(...changes.slice(done + 1).map((rest) => ({ change: rest, message: errorText(error) })));
+            failures.push(...changes.slice(done + 1).map((rest) => ({ change: rest, message: errorText(error), isConflict: false })));
             break;
           }
         }
         setProgress(done + 1);
       }
       await client.invalidateQueries({ queryKey: ["groups"] });
-      setEdits(new Map(failures.map(({ change }) => [cellOf(change.groupId, change.model), { after: change.after, before: change.before, isRefused: true }])));
+      setEdits(new Map(failures.map(({ change, isConflict: refused }) => [
+        cellOf(change.groupId, change.model),
+        { after: change.after, before: change.before, isRefused: change.isRefused || refused },
+      ])));
       return { saved: changes.length - failures.length, failures };
     },
   });
@@ -93,9 +98,14 @@ function changesOf(edits: ReadonlyMap<string, Edit>, stored: ReadonlyMap<string,
     const current = shown === undefined ? before : shown;
     const at = cell.indexOf(" ");
     if (after === (current?.access_type ?? null)) continue;
-    changes.push({ groupId: cell.slice(0, at), model: cell.slice(at + 1), before: isRefused ? current : before, after });
+    changes.push({ groupId: cell.slice(0, at), model: cell.slice(at + 1), before, after, isRefused });
   }
   return changes;
+}
+
+/** Whether the stored rule is not the one that the user saw. */
+function isConflict(error: unknown): boolean {
+  return error instanceof ApiError && [404, 409, 412].includes(error.status);
 }
 
 /** Whether the following requests would fail too: missing permission, rate limit, server error or no connection. */

@@ -40,14 +40,13 @@ export function DeploymentsField({ form }: { form: UseFormReturn<AliasFields> })
 }
 
 function Model({ form, at, listId }: { form: UseFormReturn<AliasFields>; at: number; listId: string }) {
-  // In error messages of the API, the field has the name `model_id`.
-  const fault = form.formState.errors.deployments?.[at] as Partial<Record<"model" | "model_id" | "credential" | "role", { message?: string }>> | undefined;
+  const fault = form.formState.errors.deployments?.[at];
   const role = form.watch(`deployments.${at}.role`);
   return (
     <>
       <TextField
         label={aliasTexts.model} list={listId} autoComplete="off" spellCheck={false} autoCapitalize="none" maxLength={321}
-        fault={fault?.model?.message ?? fault?.model_id?.message}
+        fault={fault?.model?.message}
         {...form.register(`deployments.${at}.model`, { required: aliasTexts.modelPattern, pattern: { value: MODEL_PATTERN, message: aliasTexts.modelPattern } })}
       />
       <Credential form={form} at={at} fault={fault?.credential?.message} />

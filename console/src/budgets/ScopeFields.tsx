@@ -13,8 +13,7 @@ import type { BudgetFields } from "./BudgetForm";
 import styles from "./ScopeFields.module.css";
 import { useClientName, useClientOptions, useKeyOptions } from "./scopes";
 
-/** Sets the scope and clears its error. The error of a field that is no longer on the page would block every later
- * submission. */
+/** Sets the scope, and removes the message of the former one. */
 function setScope(form: UseFormReturn<BudgetFields>, id: string) {
   form.setValue("scope_id", id, { shouldDirty: true });
   form.clearErrors("scope_id");

@@ -33,7 +33,9 @@ export function ChoicesField({ label, hint, fault, options, chosen, names: known
   const offered = onSearch === undefined ? names.keys() : [...chosen, ...(options?.map(({ id }) => id) ?? [])];
   const all = [...new Set([...first, ...offered])].map((id) => ({ id, name: names.get(id) ?? id }));
   const shown = all.filter(({ name }) => name.toLowerCase().includes(search.trim().toLowerCase()));
-  const isSearched = all.length >= MIN_SEARCHED_OPTIONS || search !== "";
+  // The search box stays, because the options are those of the last search for a moment after it is emptied.
+  const [isSearched, setSearched] = useState(false);
+  if (!isSearched && all.length >= MIN_SEARCHED_OPTIONS) setSearched(true);
   const type = (text: string) => {
     setSearch(text);
     onSearch?.(text);

@@ -12,8 +12,8 @@ import { closeDialog } from "./unsaved";
 const openDialogs: string[] = [];
 
 /** A modal dialog. If `persistent` is true, only buttons in `children` close it, because its content cannot be shown
- * again. If a form in it has unsaved changes, closing it asks first. `wide` is for larger forms. When the dialog closes, the focus returns to `returnTo`, or to the element that
- * had the focus before. */
+ * again. If a form in it has unsaved changes, closing it asks first. `wide` is for larger forms. When the dialog closes,
+ * the focus returns to `returnTo`, or to the element that had the focus before. */
 export function Dialog({ open, onClose, title, text, returnTo, persistent = false, wide = false, children }: {
   open: boolean;
   onClose: () => void;

@@ -9,8 +9,9 @@ import { errorText } from "./states";
 import { toast } from "./toasts";
 import { useUnsaved } from "./unsaved";
 
-/** The form in a dialog, with its buttons. The cancel button discards unsaved changes without a question. `onSubmit` sends the request. If it fails, the form shows the errors at its
- * fields, or the page shows the error if the dialog was closed meanwhile. */
+/** The form in a dialog, with its buttons. The cancel button discards unsaved changes without a question. `onSubmit`
+ * sends the request. If it fails, the form shows the errors at its fields, or the page shows the error if the dialog was
+ * closed meanwhile. */
 export function DialogForm<T extends FieldValues>({ form, action, look = "primary", onSubmit, onCancel, children }: {
   form: UseFormReturn<T>;
   action: string;

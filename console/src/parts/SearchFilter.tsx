@@ -1,11 +1,10 @@
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useId, useState } from "react";
 import { texts } from "../texts";
 import { classes } from "./classes";
 import fields from "./fields.module.css";
 import styles from "./SearchFilter.module.css";
 import { errorText } from "./states";
-
-const TYPING_MS = 250;
+import { useTyped } from "./useTyped";
 
 export interface Choice {
   id: string;
@@ -33,13 +32,9 @@ export function SearchFilter({ label, placeholder, chosen, useChoices, onChoose 
   const [isOpen, setOpen] = useState(false);
   /** Null while the field shows the chosen value. */
   const [typed, setTyped] = useState<string | null>(null);
-  const [search, setSearch] = useState("");
   const [active, setActive] = useState(0);
   const query = typed?.trim() ?? "";
-  useEffect(() => {
-    const timer = setTimeout(() => setSearch(query), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [query]);
+  const search = useTyped(query) ?? "";
   const matches = useChoices(isOpen ? search : null);
   // The search has not started for the latest text yet.
   const choices = query === search ? matches : LOADING;

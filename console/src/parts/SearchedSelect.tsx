@@ -60,7 +60,9 @@ function useSearchedOptions({ label, chosen, useOptions }: Props, compact = fals
   const [typed, setTyped] = useState("");
   const data = useOptions(useTyped(typed));
   const rows = data?.rows ?? [];
-  const isSearched = typed !== "" || (data !== undefined && data.total > rows.length);
+  // The search box stays, because the options are those of the last search for a moment after it is emptied.
+  const [isSearched, setSearched] = useState(false);
+  if (!isSearched && data !== undefined && data.total > rows.length) setSearched(true);
   const isMissing = chosen !== undefined && rows.every(({ id }) => id !== chosen.id);
   const search = isSearched && (
     <input

@@ -40,7 +40,8 @@ export type Sort = (typeof RECORD_SORTS)[number];
 
 export const DEFAULT_SORT = "-timestamp";
 
-/** A page of records. The first page of the newest records is loaded again regularly, so that it shows new ones. In other orders the server reads all matching records, so the page is not loaded again. */
+/** A page of records. The first page of the newest records is loaded again regularly, so that it shows new ones. In other
+ * orders the server reads all matching records, so the page is not loaded again. */
 export function useRecords(filters: RecordFilters, page: number, size: number = PAGE_SIZE, sort: Sort = DEFAULT_SORT) {
   return useQuery({
     queryKey: ["usage-records", filters, page, size, sort],

@@ -22,8 +22,10 @@ export function LeaveQuestion() {
   const open = isClosing || isBlocked;
   const Dialog = useLeaveDialog(unsaved);
   const answer = (leave: boolean) => {
-    if (!isBlocked) answerClosing(leave);
-    else if (leave) blocker.proceed();
+    // Back can be pressed while the question about a dialog is open. One answer ends both.
+    answerClosing(leave && !isBlocked);
+    if (!isBlocked) return;
+    if (leave) blocker.proceed();
     else blocker.reset();
   };
   useEffect(() => {

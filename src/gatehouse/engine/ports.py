@@ -3,7 +3,7 @@ share the whole pipeline."""
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Literal, Protocol
 from uuid import UUID
 
@@ -41,8 +41,9 @@ class PolicySource(Protocol):
 
 
 class Counters(Protocol):
-    async def take(self, key: str, limit: int) -> RateDecision:
-        """Count one request of `key` if it fits within `limit` requests in 60 seconds. Never fails."""
+    async def take(self, key: str, limit: int, *, own_limit: int | None = None) -> RateDecision:
+        """Count one request of `key` if it fits within `limit` requests in 60 seconds. If only the requests of this
+        worker are counted, `own_limit` applies instead. Never fails."""
 
     async def take_all(self, *claims: Claim) -> RateDecision:
         """Count one request against every claim, or against none if a limit is exhausted. Never fails."""
@@ -242,7 +243,5 @@ class Ports(msgspec.Struct, kw_only=True):
     circuit_seconds: float = 10.0
     #: number of workers of this machine, among which the limits of deployments are divided
     workers: int = 1
-    #: returns whether `counters` counts for all workers together at present
-    shared_counters: Callable[[], bool] = lambda: False
     #: the address of this host for clients, without a slash at the end; None if it is not known
     public_url: str | None = None

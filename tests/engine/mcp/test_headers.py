@@ -85,6 +85,8 @@ def test_a_value_that_no_header_can_have_is_an_error(value: Any) -> None:
         schema(a={"type": "string", "x-mcp-header": 1}),
         schema(a={"type": "number", "x-mcp-header": "A"}),
         schema(a={"x-mcp-header": "A"}),
+        schema(a={"type": ["string", "null"], "x-mcp-header": "A"}),
+        schema(a={"type": {}, "x-mcp-header": "A"}),
         schema(a={"type": "string", "x-mcp-header": "A"}, b={"type": "string", "x-mcp-header": "a"}),
         schema(a={"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}),
         schema(a={"anyOf": [{"type": "string", "x-mcp-header": "A"}]}),

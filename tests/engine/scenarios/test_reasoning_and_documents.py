@@ -190,6 +190,36 @@ async def test_a_document_that_cannot_be_converted_is_refused_by_name(dialect: s
     assert not harness.outbound.sent
 
 
+@pytest.mark.parametrize(
+    ("url", "is_sent"),
+    [
+        ("https://example.com/a.pdf", True),
+        ("gs://bucket/a.pdf", False),
+        ("https://generativelanguage.googleapis.com/v1beta/files/abc", False),
+        ("https://GENERATIVELANGUAGE.googleapis.com./v1beta/files/abc", False),
+        ("https://[broken/a.pdf", False),
+    ],
+)
+@pytest.mark.parametrize("kind", ["document", "image"])
+async def test_a_url_of_the_providers_own_files_is_not_sent(kind: str, url: str, is_sent: bool) -> None:
+    harness = engine("gemini")
+    harness.outbound.script = [(500, [b"{}"])]
+    part = {"type": kind, "source": {"type": "url", "url": url}}
+    answer = await ask(harness, "anthropic_messages", messages=[{"role": "user", "content": [part]}])
+    assert bool(harness.outbound.sent) is is_sent
+    if not is_sent:
+        assert (answer.status, json.loads(answer.body)["type"]) == (400, "error")
+
+
+async def test_an_empty_message_at_the_end_is_no_beginning_of_an_answer() -> None:
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": ""}]
+    harness = engine("anthropic", model="claude-opus-4-6")
+    harness.outbound.script = [(500, [b"{}"])]
+    await ask(harness, "openai_chat", messages=messages)
+    (sent,) = json.loads(harness.outbound.sent[0].body or b"")["messages"]
+    assert sent == {"role": "user", "content": [{"type": "text", "text": "hi"}]}
+
+
 @pytest.mark.parametrize(("kind", "prefix"), [("anthropic", ""), ("bedrock", "anthropic.")])
 async def test_a_beginning_of_the_answer_is_refused_for_models_that_refuse_it(kind: str, prefix: str) -> None:
     messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Well"}]

@@ -1,16 +1,17 @@
 """Every screen of the console by keyboard alone, and checked by axe, as administrator, auditor and user."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import httpx2
 import pytest
 from playwright.async_api import Browser, Dialog, Locator, Page, expect
-from tests.platform.console.conftest import DESK, OtherUser, api, enter_password, modal
+from tests.platform.console.conftest import DESK, TIERS, OtherUser, api, enter_password, modal
 from tests.support.accessibility import assert_accessible
 from tests.support.chromium import PHONE, needs_chromium, page_of
 from tests.support.console_screens import SCREENS, SCREENS_OF_USERS, Use, fill, paths_of_router
@@ -103,6 +104,13 @@ class Screens:
         await page.goto("/console" + self.paths.get(path, path).rstrip("/"))
         await is_ready(page)
         return page
+
+
+@pytest.fixture(scope="module")
+def server(console: Path) -> Iterator[GatehouseServer]:
+    """A server with one row of everything. Other modules begin with empty lists."""
+    with GatehouseServer(env={"RATE_LIMIT_TIERS": TIERS}) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 from playwright.async_api import Browser, Locator, Page, expect
 from tests.platform.console.conftest import (
+    TIERS,
     OtherUser,
     SignIn,
     api,
@@ -34,8 +35,7 @@ IDP = "/api/admin/saml/idp"
 @pytest.fixture(scope="module")
 def server(console: Path) -> Iterator[GatehouseServer]:
     """A server that may fetch metadata from this machine."""
-    tiers = '{"/login": 100000000, "/console": 100000000, "POST /api/auth/session/token": 100000000}'
-    env = {"RATE_LIMIT_TIERS": tiers, "EGRESS_ALLOWLIST": ",".join(HERE), "SSL_CERT_FILE": str(certificate())}
+    env = {"RATE_LIMIT_TIERS": TIERS, "EGRESS_ALLOWLIST": ",".join(HERE), "SSL_CERT_FILE": str(certificate())}
     with GatehouseServer(env=env) as running:
         yield running
 

@@ -12,6 +12,7 @@ import httpx2
 import pytest
 from playwright.async_api import Locator, Page, expect
 from tests.platform.console.conftest import (
+    TIERS,
     OtherUser,
     SignIn,
     api,
@@ -38,8 +39,7 @@ CATALOG = "/api/admin/models/catalog/"
 @pytest.fixture(scope="module")
 def server(console: Path) -> Iterator[GatehouseServer]:
     """A server that may reach receivers on this machine."""
-    tiers = '{"/login": 100000000, "/console": 100000000, "POST /api/auth/session/token": 100000000}'
-    env = {"RATE_LIMIT_TIERS": tiers, "EGRESS_ALLOWLIST": ",".join(HERE), "SSL_CERT_FILE": str(certificate())}
+    env = {"RATE_LIMIT_TIERS": TIERS, "EGRESS_ALLOWLIST": ",".join(HERE), "SSL_CERT_FILE": str(certificate())}
     with GatehouseServer(env=env) as running:
         yield running
 

@@ -206,7 +206,7 @@ async def test_spend_leads_from_a_group_to_its_users_keys_and_requests(
 async def test_spend_is_shown_for_chosen_days(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
     who = await sign_in("admin")
     recorded_call(server, new_key(server, who, "today")["api_key"])
-    await page.goto("/console/spend?by=api_key")
+    await page.goto(f"/console/spend?by=api_key&user={who.id}")
     await expect(page.get_by_role("row").filter(has_text="today")).to_be_visible()
     await page.get_by_label("Period").select_option("custom")
     first, last = page.get_by_label("First day (UTC)"), page.get_by_label("Last day (UTC)")
@@ -214,7 +214,13 @@ async def test_spend_is_shown_for_chosen_days(server: GatehouseServer, page: Pag
     await first.fill("2020-01-01")
     await last.fill("2020-01-31")
     await expect(page.get_by_role("heading", name="No requests in these days")).to_be_visible()
-    assert query(page) == {"by": ["api_key"], "period": ["custom"], "from": ["2020-01-01"], "to": ["2020-01-31"]}
+    assert query(page) == {
+        "by": ["api_key"],
+        "user": [str(who.id)],
+        "period": ["custom"],
+        "from": ["2020-01-01"],
+        "to": ["2020-01-31"],
+    }
     await check_screen(page)
 
 

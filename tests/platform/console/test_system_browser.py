@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 from playwright.async_api import Locator, Page, expect
-from tests.platform.console.conftest import OtherUser, SignIn, api, check_screen, enter_password, modal
+from tests.platform.console.conftest import TIERS, OtherUser, SignIn, api, check_screen, enter_password, modal
 from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.receiver import HERE, Receiver, certificate
@@ -29,8 +29,7 @@ FLAGS = "/api/v1/admin/org/feature-flags"
 @pytest.fixture(scope="module")
 def server(console: Path) -> Iterator[GatehouseServer]:
     """A server that may reach receivers on this machine."""
-    tiers = '{"/login": 100000000, "/console": 100000000, "POST /api/auth/session/token": 100000000}'
-    env = {"RATE_LIMIT_TIERS": tiers, "EGRESS_ALLOWLIST": ",".join(HERE), "SSL_CERT_FILE": str(certificate())}
+    env = {"RATE_LIMIT_TIERS": TIERS, "EGRESS_ALLOWLIST": ",".join(HERE), "SSL_CERT_FILE": str(certificate())}
     with GatehouseServer(env=env) as running:
         yield running
 

@@ -4,11 +4,12 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.support.mcp_servers import ALL, call, grant, register, scripted_server, send
+from tests.support.mcp_servers import ALL, BASE, call, grant, register, scripted_server, send
 from tests.support.platform import RunningPlatform, Tenant
 
 PUBLIC = "https://gateway.example.com"
 METADATA = "/.well-known/oauth-protected-resource"
+SCOPES = ("mcp:call", "api:read", "chat:write", "admin:read")
 
 
 @pytest.fixture
@@ -33,7 +34,8 @@ async def servers(tenant: Tenant) -> Any:
 def limited(platform: RunningPlatform, tenant: Tenant, client: httpx2.AsyncClient, audience: Any) -> httpx2.AsyncClient:
     """Return a client with the token of an OAuth client for an audience."""
     (row,) = platform.sql("SELECT client_id FROM oauth_clients WHERE tenant_id = %s", [tenant.id])
-    claims = {"sub": str(row[0]), "token_type": "m2m", "scope": "mcp:call", "tid": str(tenant.id), "aud": audience}
+    scope = " ".join(SCOPES)
+    claims = {"sub": str(row[0]), "token_type": "m2m", "scope": scope, "tid": str(tenant.id), "aud": audience}
     return platform.client(platform.signed(claims))
 
 
@@ -97,7 +99,7 @@ async def test_a_token_needs_the_scope_for_tools_or_that_for_models(
 async def test_a_token_for_one_server_is_valid_at_its_path_only(
     platform: RunningPlatform, tenant: Tenant, servers: Any
 ) -> None:
-    client = await platform.new_m2m(tenant.id, "mcp:call", "api:read")
+    client = await platform.new_m2m(tenant.id, *SCOPES)
     issuer = platform.host.issuer
     for audience, expected in (
         (issuer, {"mail": 200, "weather": 200, ALL: 200}),
@@ -111,8 +113,9 @@ async def test_a_token_for_one_server_is_valid_at_its_path_only(
         # In both orders, because verified tokens are cached.
         for name in (*expected, *reversed(expected)):
             assert (await send(other, name, "tools/list")).status_code == expected[name], (audience, name)
-        status = (await other.get("/v1/models")).status_code
-        assert status == (403 if audience == issuer else 401)
+        for method, path in (("GET", "/v1/models"), ("POST", "/v1/chat/completions"), ("GET", BASE)):
+            status = (await other.request(method, path)).status_code
+            assert (status == 401) == (audience != issuer), (audience, path)
         assert (await send(other, "weather", "tools/list")).status_code == expected["weather"]
 
 

@@ -345,7 +345,7 @@ async def test_kinds_without_a_secret_have_no_credentials(tenant: Tenant) -> Non
     await ok(tenant, "PUT", f"{BASE}/ollama/credentials", {"local_runtime_base_url": "http://127.0.0.1:9"})
     assert (await tenant.admin.client.get(f"{BASE}/ollama/credentials")).json() == {"credentials": []}
     answer = await tenant.admin.client.post(f"{BASE}/ollama/credentials", json={"label": "second", "api_key": "x"})
-    assert (answer.status_code, "no credentials" in answer.text) == (409, True)
+    assert (answer.status_code, "needs no secret" in answer.text) == (409, True)
 
 
 async def test_each_key_of_a_cloud_has_its_own_id(platform: RunningPlatform, tenant: Tenant) -> None:

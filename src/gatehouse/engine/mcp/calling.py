@@ -162,7 +162,11 @@ class ToolCalls:
         state.reserved = await pipeline.RESERVE_TOOL_CALL(x, ports)
         started = ports.clock.monotonic()
         try:
-            result = await self._send(state, {"name": tool.name, "arguments": sent_arguments}, headers, session_id)
+            # The limit covers the whole call, with the requests that begin a session.
+            async with asyncio.timeout(state.server.timeout_ms / 1000):
+                result = await self._send(state, {"name": tool.name, "arguments": sent_arguments}, headers, session_id)
+        except TimeoutError:
+            raise await self._error(UpstreamFailed("timeout"), call_request) from None
         except UpstreamFailed as failed:
             raise await self._error(failed, call_request) from None
         finally:

@@ -54,7 +54,7 @@ def annotated_parameters(schema: Mapping[str, Any]) -> dict[str, tuple[str, ...]
         name, kind = definition[ANNOTATION], definition.get("type")
         if type(name) is not str or not _token(name):
             raise InvalidAnnotation(f"{ANNOTATION} of {path[-1]!r} is not the name of a header")
-        if kind not in _PRIMITIVES:
+        if type(kind) is not str or kind not in _PRIMITIVES:
             raise InvalidAnnotation(f"{ANNOTATION} of {path[-1]!r}: its type is not string, integer or boolean")
         if name.lower() in {other.lower() for other in paths}:
             raise InvalidAnnotation(f"{ANNOTATION} {name!r} occurs twice")

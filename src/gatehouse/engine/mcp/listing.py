@@ -41,7 +41,7 @@ def page(
 ) -> dict[str, Any]:
     """Return a page of the tools that `tools/call` would call now, by server and name. `servers` are in the order of
     their names. `cursor` is that of the previous page, or None. Raises `InvalidParams`."""
-    definitions: list[str] = []
+    definitions: list[bytes] = []
     size = 0
     last: tuple[str, str] | None = None
     for server, tool, name in _callable(servers, caller, switches, _position(cursor), has_full_names=has_full_names):
@@ -51,8 +51,9 @@ def page(
         definition = for_agents(tool.definition)
         if has_full_names:
             definition = renamed(definition, tool.name, name)
-        definitions.append(definition)
-        size += len(definition)
+        encoded = definition.encode()
+        definitions.append(encoded)
+        size += len(encoded)
         last = server, tool.name
     return {"tools": _joined(definitions)}
 
@@ -74,9 +75,10 @@ def _callable(
         for tool in server.permitted(caller):
             if server_name == after[0] and tool.name <= after[1]:
                 continue
-            name = prefix + tool.name
-            if len(name) <= MAX_NAME_CHARACTERS and not switches.mcp_stopped(tool.id):
-                yield server_name, tool, name
+            if has_full_names and not is_offered(server_name, tool.name):
+                continue
+            if not switches.mcp_stopped(tool.id):
+                yield server_name, tool, prefix + tool.name
 
 
 def is_offered(server: str, tool: str) -> bool:
@@ -85,10 +87,10 @@ def is_offered(server: str, tool: str) -> bool:
     return len(full_name(server, tool)) <= MAX_NAME_CHARACTERS
 
 
-def _joined(definitions: list[str]) -> msgspec.Raw:
+def _joined(definitions: list[bytes]) -> msgspec.Raw:
     """Return the list as JSON. Definitions are joined as they are stored, because an organization may have
     thousands."""
-    return msgspec.Raw(f"[{','.join(definitions)}]".encode())
+    return msgspec.Raw(b"[" + b",".join(definitions) + b"]")
 
 
 def _cursor(server: str, tool: str) -> str:

@@ -52,7 +52,7 @@ class ToolServer:
     async def answer(self, x: Received, read: ReadBody, on_admitted: Callable[[], None]) -> Answer:
         """Return the answer to a POST or DELETE request. Errors are returned as answers. Raises `ClientLeft`."""
         caller: CallerResults | None = None
-        message_id: MessageId | None = None
+        body = b""
         try:
             pipeline.walk_now(pipeline.ARRIVAL, x, self._ports)
             identified = pipeline.obeyed(await pipeline.IDENTIFY(x, self._ports, SCOPE))
@@ -66,7 +66,6 @@ class ToolServer:
                 body = await read()
                 pipeline.walk_now(pipeline.ARRIVAL, x, self._ports)
                 on_admitted()
-                message_id = messages.id_of(body)
                 answer = await self._message(identified, server, messages.decode(body, x.headers))
         except ClientLeft:
             raise
@@ -74,7 +73,7 @@ class ToolServer:
             if not isinstance(error, Refusal):
                 log.exception("mcp.fault", request_id=x.request_id)
                 error = Internal()
-            answer = _refused(error, x, message_id, self._ports.public_url)
+            answer = _refused(error, x, messages.id_of(body), self._ports.public_url)
             if caller is None:
                 self._ports.meter.refused(error.code)
         if caller is not None and caller.rate is not None:

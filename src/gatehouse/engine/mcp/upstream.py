@@ -16,7 +16,7 @@ from gatehouse.engine.mcp import messages
 from gatehouse.engine.mcp.headers import write_value
 from gatehouse.engine.mcp.messages import MODERN
 from gatehouse.engine.providers.failure import UNAUTHORIZED, ProviderFailed
-from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest
+from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest, ReplyTooLarge
 from gatehouse.policy.mcp import McpServerRecord
 
 #: the most bytes of an answer, or of all events of a stream
@@ -223,7 +223,11 @@ async def _read(reply: OutboundReply, session_id: str | None) -> Result:
 async def _failure(reply: OutboundReply, media_type: str, session_id: str | None) -> UpstreamFailed:
     """Return the failure that an HTTP status reports. A server of the newer revision adds a JSON-RPC error."""
     if media_type == "application/json":
-        message = messages.decode_upstream(await reply.read(_MAX_ERROR_BYTES))
+        try:
+            body = await reply.read(_MAX_ERROR_BYTES)
+        except ReplyTooLarge:
+            return _of_status(reply.status, session_id)
+        message = messages.decode_upstream(body)
         error = None if message is None else message.get("error")
         if type(error) is dict and reply.status not in {401, 403} and not (reply.status == 404 and session_id):
             return UpstreamFailed("json_rpc_error", status=reply.status, error=error)

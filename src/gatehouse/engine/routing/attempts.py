@@ -48,7 +48,6 @@ _FIRST_RETRY_DELAY_SECONDS: Final = 0.05
 #: Number of times that an attempt synchronizes the switches before it fails.
 _MAX_SYNCHRONIZATIONS: Final = 5
 
-
 #: What follows a failed attempt: the same candidate again, with another credential of its provider, or the next one.
 _Next: TypeAlias = Literal["retry", "credential", "candidate"]
 
@@ -164,7 +163,7 @@ class Attempts:
                 if not retry and not used:
                     skipped.append(candidate)
                 return None
-            if answered.place is not None and not await self._counted(target, x, answered):
+            if answered.place is not None and not await self._admitted(target, x, answered):
                 return None
             reply, following = await self._attempt(target, credentials[used], x, answered)
             if reply is not None:
@@ -203,6 +202,16 @@ class Attempts:
             answered.attempts.append(_new_attempt(candidate, None, DEPLOYMENT_FULL, BUSY_SECONDS))
         return answered.place is not None
 
+    async def _admitted(self, target: _Target, x: Admitted, answered: Exchange) -> bool:
+        """Count an attempt, or release its circuit. Return whether it is admitted."""
+        is_admitted = False
+        try:
+            is_admitted = await self._counted(target, x, answered)
+        finally:
+            if not is_admitted:
+                target.circuits.released(target.key)
+        return is_admitted
+
     async def _counted(self, target: _Target, x: Admitted, answered: Exchange) -> bool:
         """Count an attempt against the limits of the request's deployment. Return whether it is admitted."""
         place: Place = answered.place
@@ -210,17 +219,10 @@ class Attempts:
         if place.deployment.tokens_per_minute is not None:
             requirements = routing_needs(x.call_request)
             tokens = requirements.input_tokens + requirements.output_tokens
-        wait = None
-        try:
-            wait = await self.loads.count(place, tokens)
-        except BaseException:
-            target.circuits.released(target.key)
-            raise
-        if wait is None:
-            return True
-        target.circuits.released(target.key)
-        answered.attempts.append(_new_attempt(target.candidate, None, DEPLOYMENT_FULL, wait))
-        return False
+        wait = await self.loads.count(place, tokens)
+        if wait is not None:
+            answered.attempts.append(_new_attempt(target.candidate, None, DEPLOYMENT_FULL, wait))
+        return wait is None
 
     def _leave(self, answered: Exchange) -> None:
         place, answered.place = answered.place, None
@@ -245,8 +247,7 @@ class Attempts:
     async def _attempt(
         self, target: _Target, credential: Credential, x: Admitted, answered: Exchange
     ) -> tuple[Reply | None, _Next]:
-        """Return a successful reply, or None together with what is tried next. Raises an error that the client
-        caused."""
+        """Return a successful reply, or None with what is tried next. Raises an error that the client caused."""
         candidate = target.candidate
         try:
             reply = await self._call_with_circuits(target, credential, x, answered)

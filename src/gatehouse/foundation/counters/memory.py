@@ -73,8 +73,11 @@ class MemoryCounters:
     def __len__(self) -> int:
         return len(self._windows)
 
-    async def take(self, key: str, limit: int) -> RateDecision:
-        """Counts one request of `key` if fewer than `limit` were admitted in the last 60 seconds."""
+    async def take(self, key: str, limit: int, *, own_limit: int | None = None) -> RateDecision:
+        """Counts one request of `key` if fewer than `own_limit`, by default `limit`, were admitted in the last 60
+        seconds."""
+        if own_limit is not None:
+            limit = own_limit
         # The same as `take_now` for one claim, but faster: most requests count against one limit only.
         now = int(self._clock.monotonic() * _MICROSECONDS)
         self._drop_expired(now, 2)

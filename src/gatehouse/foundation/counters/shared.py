@@ -46,12 +46,17 @@ class RedisCounters:
     def degraded(self) -> int:
         return int(self._redis.line is None)
 
-    async def take(self, key: str, limit: int) -> RateDecision:
-        """Counts one request of `key` if fewer than `limit` were admitted in the last 60 seconds."""
-        return await self.take_all((key, limit))
+    async def take(self, key: str, limit: int, *, own_limit: int | None = None) -> RateDecision:
+        """Counts one request of `key` if fewer than `limit` were admitted in the last 60 seconds. While Redis is
+        unavailable, `own_limit` applies instead."""
+        return await self._take(((key, limit),), ((key, limit if own_limit is None else own_limit),))
 
     async def take_all(self, *claims: Claim) -> RateDecision:
         """Counts one request against every claim, or against none if one of them is full. Needs at least one claim."""
+        return await self._take(claims, claims)
+
+    async def _take(self, claims: tuple[Claim, ...], own_claims: tuple[Claim, ...]) -> RateDecision:
+        """Counts a request against `claims`, or against `own_claims` in this process if Redis is unavailable."""
         line = self._redis.line
         if line is not None:
             try:
@@ -59,7 +64,7 @@ class RedisCounters:
             except LineLost:
                 self._redis.give_up(line)
         self.degraded_total += 1
-        return self._fallback.take_now(*claims)
+        return self._fallback.take_now(*own_claims)
 
     async def _run_script(self, line: RedisLine, claims: tuple[Claim, ...]) -> Any:
         arguments: list[str | int] = [len(claims)]

@@ -31,7 +31,7 @@ class JournalLoop:
         raise NotImplementedError
 
     def failed(self, error: Exception) -> None:
-        """Notes that `send_next` raised this error. An error never ends the loop."""
+        """Notes that `send_next` or the claim of the journal raised this error. An error never ends the loop."""
         raise NotImplementedError
 
     def retry_seconds(self, failures: int) -> float:
@@ -52,8 +52,16 @@ class JournalLoop:
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
 
+    async def _claim(self) -> bool:
+        """Returns whether this process sends the journal now."""
+        try:
+            return await asyncio.to_thread(self.records.claim)
+        except OSError as error:
+            self.failed(error)
+            return False
+
     async def _run(self) -> None:
-        while not await asyncio.to_thread(self.records.claim):
+        while not await self._claim():
             if await self._wait_for_stop(_POLL_INTERVAL_SECONDS):
                 return
         failures = 0

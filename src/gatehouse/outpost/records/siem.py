@@ -279,9 +279,9 @@ class DirectSiem(JournalLoop):
 
     def failed(self, error: Exception) -> None:
         reason = error.reason if isinstance(error, BatchRefused) else f"an unexpected error: {type(error).__name__}"
-        if not isinstance(error, BatchRefused):
-            log.error("outpost.siem_fault", exc_info=error)
         if self.status.fault != reason:
+            if not isinstance(error, BatchRefused):
+                log.error("outpost.siem_fault", exc_info=error)
             log.warning("outpost.siem_failed", reason=reason)
         self.status.fault = reason
 

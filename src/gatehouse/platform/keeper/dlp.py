@@ -72,14 +72,14 @@ class DlpRows(msgspec.Struct):
         if not outcome.dlp_events:
             self.requests[RequestCountKey(outcome.tenant_id, moment.date(), "{}")] += 1
             return 0
-        acting = self.add_tool_call(outcome, moment)
+        acting = self.add_findings(outcome, moment)
         entity_types = sorted({event.entity_type for event in outcome.dlp_events} & _COUNTED_ENTITY_TYPES)
         self.requests[RequestCountKey(outcome.tenant_id, moment.date(), f"{{{','.join(entity_types)}}}")] += 1
         return int(acting)
 
-    def add_tool_call(self, entry: Outcome[str] | ToolCalled[str], moment: datetime) -> bool:
-        """Add DLP events and their `dlp_trigger`. Returns whether a rule acted. A call of a tool adds only these,
-        because reports of coverage count model calls."""
+    def add_findings(self, entry: Outcome[str] | ToolCalled[str], moment: datetime) -> bool:
+        """Add the DLP events of a request and their `dlp_trigger`. Returns whether a rule acted. A call of a tool adds
+        only these, because reports of coverage count model calls."""
         ids = self.add_events(entry, moment)
         rule_events = [event for event in entry.dlp_events if event.rule_id is not None]
         acting = [event for event in rule_events if event.action in _ACTION_RANK]

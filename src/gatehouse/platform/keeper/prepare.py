@@ -217,7 +217,7 @@ def _add_tool_call(prepared: Prepared, call: ToolCalled[str]) -> None:
     )
     prepared.add_audit_event(call.tenant_id, event)
     if call.dlp_events:
-        prepared.dlp.add_tool_call(call, moment)
+        prepared.dlp.add_findings(call, moment)
     _note_use(prepared, call)
 
 

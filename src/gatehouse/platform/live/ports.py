@@ -38,8 +38,7 @@ class LiveSwitches:
         return bool(providers) and (tenant_id, candidate.provider.id) in providers
 
     def mcp_stopped(self, *ids: UUID) -> bool:
-        stopped = self._replica.mcp_stopped
-        return bool(stopped) and not stopped.isdisjoint(ids)
+        return not self._replica.mcp_callable.issuperset(ids)
 
     def healthy(self, tenant_id: TenantId, provider_id: str) -> bool:
         return (tenant_id, provider_id) not in self._replica.unhealthy

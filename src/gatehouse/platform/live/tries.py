@@ -47,8 +47,10 @@ class TryCounters:
         #: monotonic time at which a refused key may have room again, by key
         self._refused: OrderedDict[str, float] = OrderedDict()
 
-    async def take(self, key: str, limit: int) -> RateDecision:
-        """Count one attempt of `key` if there were fewer than `limit` attempts in the last 60 seconds."""
+    async def take(self, key: str, limit: int, *, own_limit: int | None = None) -> RateDecision:
+        """Count one attempt of `key` if there were fewer than `limit` attempts in the last 60 seconds. All processes
+        share the count, so `own_limit` is ignored."""
+        del own_limit
         return await self.take_all((key, limit))
 
     async def take_all(self, *claims: Claim) -> RateDecision:

@@ -193,7 +193,6 @@ class PlatformHost:
             request_deadline_seconds=self.settings.request_deadline_seconds,
             circuit_failures=self.settings.circuit_failures,
             circuit_seconds=self.settings.circuit_seconds,
-            shared_counters=lambda: isinstance(self.counters, RedisCounters) and not self.counters.degraded,
         )
         SCHEDULER.threads = self.settings.dlp_threads
         self.engine = Engine(self.ports)

@@ -6,6 +6,7 @@ import pytest
 
 from gatehouse.engine.conversation.conversion import lost
 from gatehouse.engine.conversation.form import (
+    Document,
     Effort,
     FormMessage,
     Request,
@@ -35,6 +36,20 @@ def dropped(request: Request) -> set[str]:
 
 def tool_names(body: dict[str, Any]) -> list[str]:
     return [tool["toolSpec"]["name"] for tool in body["toolConfig"]["tools"]]
+
+
+def test_documents_have_different_names() -> None:
+    names = ("a", "a 3", "a", "a", "a 3")
+    files = tuple(Document(data="eA==", media_type="text/plain", name=name) for name in names)
+    body = write(request("amazon.nova-pro-v1:0", FormMessage("user", (Text("hi"), *files))))
+    written = [part["document"]["name"] for part in body["messages"][0]["content"] if "document" in part]
+    assert written == ["a", "a 3", "a 2", "a 4", "a 3 2"]
+
+
+def test_sampling_is_sent_to_models_that_do_not_plan_their_thinking() -> None:
+    effort = request("deepseek.r1-v1:0", effort=HIGH, reasons=True, sampling=Sampling(temperature=0.5, top_p=0.5))
+    assert dropped(effort).isdisjoint({"temperature", "top_p"})
+    assert write(effort)["inferenceConfig"]["temperature"] == 0.5
 
 
 def test_a_forced_call_excludes_thinking():

@@ -200,9 +200,6 @@ async def test_each_worker_admits_its_part_of_the_limits(harness: EngineHarness)
         alias_record("fast", {"provider": "one", "requests_per_minute": 8}, {"provider": "two", "tier": 1}),
     )
     assert await shares(harness, 5) == {"one": 2, "two": 3}
-    harness.clock.move(61)
-    harness.ports.shared_counters = lambda: True
-    assert await shares(harness, 10) == {"one": 8, "two": 2}
 
 
 async def test_a_conversation_stays_at_its_deployment(harness: EngineHarness) -> None:

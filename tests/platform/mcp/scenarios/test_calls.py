@@ -189,9 +189,14 @@ async def test_a_held_call_is_sent_when_a_person_approves_it(
     assert upstream.calls()[0]["arguments"] == {"text": CARD}
 
 
-@pytest.mark.parametrize("stop", ["server", "tool", "reject", "remove"])
+@pytest.mark.parametrize("stop", ["server", "tool", "reject", "remove", "remove and reload"])
 async def test_a_held_call_is_not_sent_after_its_tool_was_stopped(
-    tenant: Tenant, server: dict[str, Any], upstream: ScriptedServer, held_call: Any, stop: str
+    platform: RunningPlatform,
+    tenant: Tenant,
+    server: dict[str, Any],
+    upstream: ScriptedServer,
+    held_call: Any,
+    stop: str,
 ) -> None:
     task, approval = held_call
     path, admin = f"{BASE}/{server['id']}", tenant.admin.client
@@ -201,8 +206,11 @@ async def test_a_held_call_is_not_sent_after_its_tool_was_stopped(
         "tool": lambda: admin.post(f"{path}/tools/{row['id']}/disable", json={"reason": "other"}),
         "reject": lambda: admin.post(f"{path}/tools/{row['id']}/reject", json={"hash": row["hash"]}),
         "remove": lambda: admin.delete(path),
-    }[stop]
+    }[stop.partition(" ")[0]]
     assert (await stopped()).status_code in {200, 204}
+    if stop.endswith("reload"):
+        # A worker that has missed changes loads everything again.
+        await platform.host.feed._load_all()
     assert (await admin.post(f"/api/admin/approvals/{approval['id']}/approve", json={})).status_code == 200
     answer = await task
     assert (answer.status_code, answer.json()["error"]["data"]["code"]) == (503, "mcp_switched_off")

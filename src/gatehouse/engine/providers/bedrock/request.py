@@ -64,9 +64,10 @@ _NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 def unwritten(request: Request) -> frozenset[str]:
     """Return the features of a request that `write` leaves out."""
-    names = _UNWRITTEN | unwritten_for_claude(request)
-    if not _is_anthropic(request.model):
-        names |= {"effort", "reasoning", "returned_reasoning"}
+    if _is_anthropic(request.model):
+        names = _UNWRITTEN | unwritten_for_claude(request)
+    else:
+        names = _UNWRITTEN | {"effort", "reasoning", "returned_reasoning"}
     if not _model_fields(request.model, request.sampling.top_k):
         names |= {"top_k"}
     return names
@@ -162,12 +163,15 @@ class _DocumentNames:
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
+        #: the last number that was tried, by the name without a number
+        self._numbers: dict[str, int] = {}
 
     def new(self, name: str | None) -> str:
         stem = _REFUSED_IN_NAMES.sub("-", name or "document")[:_MAX_NAME_CHARACTERS]
         unique = stem
         while unique in self._taken:
-            unique = f"{stem} {len(self._taken) + 1}"
+            number = self._numbers[stem] = self._numbers.get(stem, 1) + 1
+            unique = f"{stem} {number}"
         self._taken.add(unique)
         return unique
 

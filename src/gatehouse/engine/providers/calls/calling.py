@@ -15,7 +15,7 @@ from gatehouse.engine.conversation.conversion import lost, naming
 from gatehouse.engine.conversation.decoding.answers import check_text
 from gatehouse.engine.conversation.decoding.bodies import encode
 from gatehouse.engine.conversation.decoding.multipart import write_form
-from gatehouse.engine.conversation.dialect import Dialect, ProviderDialect, Tap
+from gatehouse.engine.conversation.dialect import Dialect, PassingDialect, ProviderDialect, Tap
 from gatehouse.engine.conversation.dialects import DIALECTS, NATIVE, PASSING
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible, ResponseNotFound
 from gatehouse.engine.conversation.form import EmbeddingsRequest, Request
@@ -130,8 +130,11 @@ def dropped_fields(call: ModelCall, candidate: Candidate) -> str:
     client, kind, config = DIALECTS[call.dialect], KINDS.get(candidate.provider.kind), candidate.provider.config
     try:
         offered = None if kind is None else offer_to(kind, client, config, candidate.model.model_id)
-        if kind is None or offered is None or offered.dialect == client.name:
+        if kind is None or offered is None:
             return ""
+        passing = PASSING.get(call.dialect)
+        if passing is not None and passing is SPOKEN[offered.dialect]:
+            return lost.header(_passed(call, candidate, passing)[2])
         request = _for_candidate(client.to_internal(call), candidate, kind, None)
     except (ProviderNotConfigured, InvalidField):
         return ""
@@ -177,26 +180,35 @@ class _Sent(NamedTuple):
     dropped: str
 
 
+def _passed(
+    call: ModelCall, candidate: Candidate, passing: PassingDialect
+) -> tuple[dict[str, Any], Tap, Mapping[str, None]]:
+    """Return the body of a call that is passed through, the tap for its stream, and the names of the fields that the
+    provider does not receive. Raises `InvalidField`."""
+    model = candidate.model.model_id
+    if call.native is None:
+        # `forward` replaces the names.
+        body, tap = passing.forward(call, model)
+        return body, tap, call.lost
+    body, tap = NATIVE[call.dialect].forward(call, model, candidate.provider.id)
+    return body, tap, call.native.lost
+
+
 def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> _Sent:
     client, spoken, kind, operation = parties
-    model = candidate.model.model_id
     limit = None if call.output_limit is None else _output_limit(call.output_limit, candidate)
     stream: Stream | None = None
     dropped = ""
     passing = PASSING.get(call.dialect)
     if passing is not None and passing is spoken:
-        tap: Tap
-        if call.native is None:
-            body, tap = passing.forward(call, model)
-            if call.lost:
-                dropped = lost.header(call.lost)
-        else:
+        try:
+            body, tap, lost_names = _passed(call, candidate, passing)
+        except InvalidField as error:
+            raise ProviderFailed("refused", client_error=error) from None
+        if lost_names:
+            dropped = lost.header(lost_names)
+        if call.native is not None:
             native = NATIVE[call.dialect]
-            try:
-                body, tap = native.forward(call, model, candidate.provider.id)
-            except InvalidField as error:
-                raise ProviderFailed("refused", client_error=error) from None
-            dropped = lost.header(call.native.lost)
             if limit is not None and native.limit_field:
                 body[native.limit_field] = limit
             limit = None

@@ -4,6 +4,7 @@ import mimetypes
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -29,6 +30,9 @@ from gatehouse.engine.conversation.form import (
 SIGNATURE_PLACEHOLDER: Final = "skip_thought_signature_validator"
 #: Models that require no signatures.
 _MODELS_WITHOUT_SIGNATURES: Final = re.compile(r"(?:models/)?gemini-[12]\b")
+
+#: the end of the hosts of files in a provider's account
+_OWN_HOSTS: Final = "generativelanguage.googleapis.com"
 
 _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
 
@@ -107,7 +111,7 @@ def _write_part(part: Part, names: Mapping[str, str], path: str) -> list[dict[st
         case Text():
             return [{"text": part.text}] if part.text else []
         case Image() | Document():
-            return [_write_file(part)]
+            return [_write_file(part, path)]
         case Reasoning():
             return []
         case ToolCall():
@@ -120,16 +124,29 @@ def _write_part(part: Part, names: Mapping[str, str], path: str) -> list[dict[st
                 raise InvalidField(path, f"`{path}` answers a tool call that no message before it makes.")
             response = {"id": part.call_id, "name": names[part.call_id], "response": _write_result(part)}
             # A function's response must be an object; its images and documents follow as separate parts.
-            files = [_write_file(item) for item in part.content if not isinstance(item, Text)]
+            files = [_write_file(item, path) for item in part.content if not isinstance(item, Text)]
             return [{"functionResponse": response}, *files]
 
 
-def _write_file(part: Image | Document) -> dict[str, Any]:
+def _write_file(part: Image | Document, path: str) -> dict[str, Any]:
     if part.url is None:
         return {"inlineData": {"mimeType": part.media_type, "data": part.data}}
+    if not _is_public(part.url):
+        raise InvalidField(path, f"`{path}`: send the file as data, or by a public `https://` URL.")
     file = {"fileUri": part.url}
     media_type = mimetypes.guess_type(part.url.partition("?")[0])[0]
     return {"fileData": {**file, "mimeType": media_type} if media_type else file}
+
+
+def _is_public(url: str) -> bool:
+    """Return whether the URL names no file of the provider's account, such as an uploaded file or a storage bucket:
+    Google would read it with the gateway's rights."""
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and not host.endswith(_OWN_HOSTS)
 
 
 def _write_result(result: ToolResult) -> dict[str, Any]:

@@ -170,9 +170,7 @@ class DeploymentLoads:
         if deployment.requests_per_minute is None:
             return None
         limit = deployment.requests_per_minute
-        if not self._ports.shared_counters():
-            limit = self._part(limit)
-        taken = await self._ports.counters.take(f"deployment:{deployment.key}", limit)
+        taken = await self._ports.counters.take(f"deployment:{deployment.key}", limit, own_limit=self._part(limit))
         if taken.allowed:
             return None
         if deployment.tokens_per_minute is not None:

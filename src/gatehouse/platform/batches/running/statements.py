@@ -83,6 +83,8 @@ async def unclaim(session: AsyncSession, batch_id: UUID, number: int) -> None:
 
 async def store_result(session: AsyncSession, batch_id: UUID, number: int, values: dict[str, Any]) -> None:
     """Store the result of a line, and add its usage to the batch."""
+    # The batch is locked before the line, as by a worker that takes the batch over.
+    await session.execute(select(BatchRow.id).where(BatchRow.id == batch_id).with_for_update())
     await session.execute(_STORE, {"batch": batch_id, "number": number, **values})
 
 

@@ -10,7 +10,8 @@ from gatehouse.platform.keeper.rollups.minutes import blocked, ended_at, failed
 
 
 class AliasHour(NamedTuple):
-    """An hour of one deployment of an alias. `start` is Unix time. `provider` is None if no deployment answered."""
+    """An hour of one deployment of an alias. `start` is Unix time. `provider` is None if all
+    deployments failed, or none was called."""
 
     tenant_id: str
     start: int

@@ -1,6 +1,5 @@
 """Spending of the requests in a batch by budget, period, and the worker whose lease was used."""
 
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple
 from uuid import UUID
@@ -31,22 +30,23 @@ class SpentRows(msgspec.Struct):
     by_lease: dict[LeaseKey, LeaseTotals] = {}
 
     def add(self, outcome: Outcome[str], writer_id: UUID) -> None:
-        for totals in self._counted(outcome, writer_id):
+        for totals in self._count(outcome, writer_id):
             totals.usd += Decimal(outcome.cost_usd or 0)
             totals.tokens += (outcome.input_tokens or 0) + (outcome.output_tokens or 0) + (outcome.cached_tokens or 0)
 
     def add_tool_call(self, call: ToolCalled[str], writer_id: UUID) -> None:
         """Count a call of a tool, which has no price and no tokens."""
-        for _ in self._counted(call, writer_id):
-            pass
+        self._count(call, writer_id)
 
-    def _counted(self, entry: Outcome[str] | ToolCalled[str], writer_id: UUID) -> Iterator[LeaseTotals]:
-        """Count a request, and yield the totals of each of its budgets."""
-        for budget_id, period_start in entry.budgets:
-            key = LeaseKey(budget_id, period_start, writer_id)
-            totals = self.by_lease.setdefault(key, LeaseTotals(entry.tenant_id))
+    def _count(self, entry: Outcome[str] | ToolCalled[str], writer_id: UUID) -> list[LeaseTotals]:
+        """Count a request. Return the totals of each of its budgets."""
+        counted = [
+            self.by_lease.setdefault(LeaseKey(budget_id, period_start, writer_id), LeaseTotals(entry.tenant_id))
+            for budget_id, period_start in entry.budgets
+        ]
+        for totals in counted:
             totals.requests += 1
-            yield totals
+        return counted
 
     def rows(self) -> list[tuple[str, int, str, str, Decimal, int, int]]:
         """Return the rows. They are sorted, so that concurrent keepers lock rows in the same order."""

@@ -212,16 +212,15 @@ async def provider_switches(session: AsyncSession, replica: Replica, keys: Keys)
 
 
 async def mcp_switches(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    """Load which MCP servers and tools may not be called. Keys are the ids of servers and of tools. A deleted server or
-    tool stays stopped, so that a call that still waits for it is refused."""
+    """Load which MCP servers and tools may be called. Keys are the ids of servers and of tools. A deleted server or
+    tool is not among them, so a call that still waits for it is refused."""
     query = (
-        "SELECT id, switched_off_at IS NOT NULL OR NOT enabled AS stopped FROM mcp_servers UNION ALL"
-        " SELECT id, switched_off_at IS NOT NULL OR status <> 'approved' OR missing_since IS NOT NULL FROM mcp_tools"
+        "SELECT id, enabled AND switched_off_at IS NULL AS callable FROM mcp_servers UNION ALL"
+        " SELECT id, status = 'approved' AND switched_off_at IS NULL AND missing_since IS NULL FROM mcp_tools"
     )
     rows = await _rows(session, query, keys, "id")
-    stopped = {row.id for row in rows if row.stopped} | _missing(keys, {row.id for row in rows})
-    replica.mcp_stopped -= {row.id for row in rows}
-    replica.mcp_stopped |= stopped
+    replica.mcp_callable -= {UUID(key) for key in keys or ()}
+    replica.mcp_callable |= {row.id for row in rows if row.callable}
 
 
 async def provider_health(session: AsyncSession, replica: Replica, keys: Keys) -> None:

@@ -96,8 +96,8 @@ class Replica:
         self.switched_off: set[UUID] = set()
         #: pairs of a tenant and a provider whose kill switch is engaged; replaced as a whole, never modified
         self.providers_off: frozenset[tuple[UUID, str]] = frozenset()
-        #: ids of MCP servers and tools that may not be called: kill switch, disabled, not approved, removed
-        self.mcp_stopped: set[UUID] = set()
+        #: ids of MCP servers and tools that may be called: enabled or approved, and no kill switch is engaged
+        self.mcp_callable: set[UUID] = set()
         self.unhealthy: set[tuple[UUID, str]] = set()
         self.maintenance: Maintenance | None = None
         #: published keys that verify tokens, by key id; replaced as a whole, never modified

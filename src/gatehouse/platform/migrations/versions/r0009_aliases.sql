@@ -4,7 +4,7 @@ CREATE TABLE alias_hours (
     tenant_id uuid NOT NULL,
     hour timestamptz NOT NULL,
     model_alias text NOT NULL,
-    -- the deployment; null if none answered
+    -- the deployment; null if all failed or none was called. Timeouts have the deployment.
     provider text,
     model_id text,
     -- whether the requests are copies for a shadow

@@ -135,8 +135,8 @@ class UsagePart(ResponseBody):
     provider: Annotated[
         str | None,
         Field(
-            description="The deployment that answered. Null with `by=model_alias`, and for the requests that no"
-            " deployment answered.",
+            description="The deployment to which the requests were sent. Null with `by=model_alias`, and for requests"
+            " that reached no deployment, or that all deployments failed.",
             examples=["openai"],
         ),
     ]

@@ -124,13 +124,27 @@ def refuse_prefill(request: Request) -> None:
     model = claude(request.model)
     if model is None or model.accepts_prefill:
         return
-    last = next((message for message in reversed(request.messages) if message.role != "system"), None)
+    sent = (
+        message
+        for message in reversed(request.messages)
+        if message.role != "system" and _is_sent(message) and not _is_reasoning(message)
+    )
+    last = next(sent, None)
     if last is not None and last.role == "assistant" and not any(isinstance(part, ToolCall) for part in last.parts):
         raise InvalidField(
             "messages",
             "`messages` must end with a message of the user or a tool's result: this model does not continue a message"
             " of the assistant.",
         )
+
+
+def _is_sent(message: FormMessage) -> bool:
+    """Return whether the message has other parts than empty texts, which are left out."""
+    return any(not isinstance(part, Text) or part.text for part in message.parts)
+
+
+def _is_reasoning(message: FormMessage) -> bool:
+    return all(isinstance(part, Reasoning) for part in message.parts)
 
 
 def forces_call(request: Request) -> bool:
@@ -220,7 +234,7 @@ def _accepts_budget(messages: Sequence[FormMessage]) -> bool:
     because they are written elsewhere."""
     ends_with_user = has_results = False
     for message in reversed(messages):
-        if message.role == "system" or not any(not isinstance(part, Text) or part.text for part in message.parts):
+        if message.role == "system" or not _is_sent(message):
             continue
         if message.role == "assistant":
             return ends_with_user and (not has_results or isinstance(message.parts[0], Reasoning))

@@ -58,10 +58,11 @@ def read_reasoning(item: Mapping[str, Any]) -> Reasoning | None:
         return None
     parts = item.get("summary")
     texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    is_sealed = encrypted.startswith(_SEALED)
     return Reasoning(
         text="".join(text for text in texts if isinstance(text, str)),
-        signature=encrypted[len(_SIGNED) :],
-        is_sealed=encrypted.startswith(_SEALED),
+        signature=encrypted.removeprefix(_SEALED if is_sealed else _SIGNED),
+        is_sealed=is_sealed,
     )
 
 
