@@ -128,8 +128,6 @@ export const texts = {
     start: "The console could not start",
     unexpected: "Something unexpected happened.",
     fields: "Some fields are not valid.",
-    changed:
-      "Somebody else has changed it meanwhile. To see the current values, close this form and open it again, or reload the page. Then repeat your change.",
     network: "The server could not be reached. Check your connection.",
     limited: (seconds: number | null) =>
       seconds === null ? "Too many requests. Wait a moment." : `Too many requests. Try again in ${seconds} s.`,

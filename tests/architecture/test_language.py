@@ -33,11 +33,17 @@ MODULES: Final = sorted(SOURCE.rglob("*.py"))
 MAX_REPEATED_CLASS_NAMES: Final = 60
 #: Words in names of constants for a time or size, and the units that such a name must contain.
 TIMES: Final = frozenset({"TIMEOUT", "INTERVAL", "DELAY", "TTL", "LIFETIME", "AGE", "WAIT", "DEADLINE", "PERIOD"})
-SIZES: Final = frozenset({"SIZE", "LENGTH", "LONG", "WIDTH", "HEIGHT"})
+SIZES: Final = frozenset(
+    {
+        "SIZE", "LENGTH", "LONG", "WIDTH", "HEIGHT", "WINDOW", "OVERLAP", "STEP", "SLICE", "PIECE", "REACH",
+        "LOOKAHEAD", "PASSAGE", "THRESHOLD",
+    }
+)  # fmt: skip
 UNITS: Final = frozenset(
     {
         "SECONDS", "MINUTES", "HOURS", "DAYS", "MONTHS", "MILLISECONDS", "MS", "NS", "ATTEMPTS", "FACTOR", "VERSION",
-        "BYTES", "CHARACTERS", "PIXELS", "TOKENS", "BITS", "LINES", "DIGITS", "ENTRIES",
+        "BYTES", "CHARACTERS", "PIXELS", "TOKENS", "BITS", "LINES", "DIGITS", "ENTRIES", "WORDS", "SCORE", "FINDINGS",
+        "VALUES", "CHANGES", "TEXTS",
     }
 )  # fmt: skip
 

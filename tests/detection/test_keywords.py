@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from gatehouse.detection.keywords import SLICE, Keywords, folded, passages
+from gatehouse.detection.keywords import SLICE_CHARACTERS, Keywords, folded, passages
 
 
 def occurs(keyword: str, text: str, *, json_escapes: bool = False) -> bool:
@@ -69,18 +69,21 @@ def test_backslash_escapes_are_seen_through(*, json_escapes: bool) -> None:
 @pytest.mark.parametrize("shift", range(-20, 21))
 @pytest.mark.parametrize("filler", ["x", " ", "\u00e9 "])
 def test_a_keyword_at_the_end_of_a_passage_is_found(shift: int, filler: str) -> None:
-    before = (filler * SLICE)[: SLICE + shift - 1] + " "
+    before = (filler * SLICE_CHARACTERS)[: SLICE_CHARACTERS + shift - 1] + " "
     assert occurs("project falcon", before + "project falcon" + " and so on" * 2_000)
 
 
 @pytest.mark.parametrize("shift", range(-10, 11))
 def test_the_end_of_a_passage_does_not_end_a_word(shift: int) -> None:
-    for text in ("x" * (SLICE + shift) + "falcon" + "x" * SLICE, "x" * (SLICE + shift) + "falcon " + "x" * SLICE):
+    for text in (
+        "x" * (SLICE_CHARACTERS + shift) + "falcon" + "x" * SLICE_CHARACTERS,
+        "x" * (SLICE_CHARACTERS + shift) + "falcon " + "x" * SLICE_CHARACTERS,
+    ):
         assert not occurs("falcon", text)
 
 
 def test_white_space_across_passages_counts_as_one_blank() -> None:
-    assert occurs("project falcon", "a " * (SLICE // 2 - 100) + "project" + " " * 3_000 + "falcon")
+    assert occurs("project falcon", "a " * (SLICE_CHARACTERS // 2 - 100) + "project" + " " * 3_000 + "falcon")
 
 
 def test_many_keywords_are_each_found() -> None:

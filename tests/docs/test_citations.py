@@ -105,3 +105,46 @@ def test_a_wrong_citation_is_noticed(source: str) -> None:
 )
 def test_a_right_citation_is_accepted(source: str) -> None:
     assert list(wrong_citations(source)) == []
+
+
+#: A file of the repository in backticks, and a module or one of its names.
+_FILE = re.compile(r"`([\w-]+(?:/[\w-]+)+\.py)`")
+_MODULE = re.compile(r"`((?:engine|foundation|ingress|stages)(?:\.[a-z_]+)+(?:\.[A-Z_]+)?)`")
+#: Pages whose recipes name the files of an example, and pages about earlier states of the code.
+WITHOUT_FILES: Final = frozenset({"CONTRIBUTING.md", "CHANGELOG.md", "bench/mutants.md"})
+
+
+def wrong_names(text: str) -> Iterator[str]:
+    """Yield the files and modules in backticks that do not exist. A path or module may lack its first parts."""
+    for path in _FILE.findall(text):
+        if not any(file.endswith("/" + path) for file in PYTHON_FILES):
+            yield path
+    for name in _MODULE.findall(text):
+        parts = name.split(".")
+        if not _exists(parts, []) and not _exists(parts[:-1], parts[-1:]):
+            yield name
+
+
+def _exists(module: list[str], names: list[str]) -> bool:
+    """Return whether a module exists that contains the names."""
+    path = "/" + "/".join(module)
+    files = [ROOT / file[1:] for file in PYTHON_FILES if file.endswith((path + ".py", path + "/__init__.py"))]
+    return any(all(re.search(rf"\b{name}\b", file.read_text("utf-8")) for name in names) for file in files)
+
+
+PYTHON_FILES: Final = tuple("/" + str(path.relative_to(ROOT)) for paths in MODULES.values() for path in paths)
+
+
+def test_named_files_and_modules_exist() -> None:
+    pages = [path for path in ROOT.glob("docs/**/*.md") if "reference" not in path.parts]
+    pages += [*ROOT.glob("*.md"), *ROOT.glob("bench/*.md")]
+    texts = {path: path.read_text("utf-8") for path in pages if str(path.relative_to(ROOT)) not in WITHOUT_FILES}
+    texts |= {path: prose(path.read_text("utf-8")) for paths in MODULES.values() for path in paths}
+    del texts[Path(__file__)]
+    faults = {str(path.relative_to(ROOT)): wrong for path, text in texts.items() if (wrong := list(wrong_names(text)))}
+    assert faults == {}
+
+
+@pytest.mark.parametrize("text", ["`access/nobody.py`", "`engine.nobody.X`", "`engine.exchange.NOBODY`"])
+def test_a_wrong_name_is_noticed(text: str) -> None:
+    assert list(wrong_names(text)) == [text.strip("`")]

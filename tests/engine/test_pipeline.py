@@ -2,7 +2,8 @@
 
 import ast
 import inspect
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.support.engine import EngineHarness, completion
@@ -11,9 +12,10 @@ from gatehouse.engine import pipeline, stages
 from gatehouse.engine.pipeline import Step
 from gatehouse.engine.stages.callers import scope
 from gatehouse.engine.timing import Timing
-from gatehouse.engine.verdict import Reroute, Rewrite
+from gatehouse.engine.verdict import Ask, Hold, Refuse, Reroute, Rewrite
+from gatehouse.foundation.errors import Forbidden, Unavailable
 
-GROUPS = (pipeline.ARRIVAL, pipeline.MODEL_CALLER, pipeline.SCANNER, pipeline.CALL, pipeline.ADMITTED)
+GROUPS = (pipeline.ARRIVAL, pipeline.MODEL_CALLER, pipeline.CALL, pipeline.ADMITTED)
 CHECKS = [
     *(step.check for group in GROUPS for step in group),
     *pipeline.CANDIDATE,
@@ -21,8 +23,18 @@ CHECKS = [
     *pipeline.SETTLE,
     *pipeline.LISTED,
     pipeline.IDENTIFY,
+    pipeline.IDENTIFY_KNOWN,
+    pipeline.CACHED,
+    pipeline.FIRST_CHOICE,
+    pipeline.WATCH,
+    pipeline.AWAIT_APPROVAL,
     pipeline.STREAM_GUARD,
+    pipeline.STREAM_HOLD,
     pipeline.ERROR_TEXT,
+    pipeline.TOOL_ACCESS,
+    pipeline.TOOL_RULES,
+    pipeline.RESERVE_TOOL_CALL,
+    pipeline.TOOL_RESULT,
 ]
 
 
@@ -71,9 +83,9 @@ async def test_the_state_of_the_rate_limit_is_in_the_headers_of_the_answer() -> 
     harness.outbound.script = [(200, [completion()])]
     body = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
     answer = await harness.engine.answer(harness.request(body))
-    assert answer.answered is not None
-    assert answer.answered.rate is not None
-    assert answer.answered.rate.headers().items() <= answer.headers.items()
+    assert answer.exchange is not None
+    assert answer.exchange.rate is not None
+    assert answer.exchange.rate.headers().items() <= answer.headers.items()
 
 
 def test_a_step_is_timed_until_the_next_step_is_requested() -> None:
@@ -100,3 +112,27 @@ def test_the_stages_that_list_models_also_judge_candidates() -> None:
 def test_an_unhandled_verdict_does_not_let_the_request_pass(verdict: object) -> None:
     with pytest.raises(TypeError):
         pipeline.obey(verdict)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("step", ["approval", "tool call"])
+async def test_a_refusal_of_a_port_is_returned_as_a_verdict(step: str) -> None:
+    error = Unavailable("The database does not answer.")
+
+    async def fail(*_: object, **__: object) -> None:
+        raise error
+
+    ports: Any = SimpleNamespace(approvals=SimpleNamespace(decision=fail), spend=SimpleNamespace(reserve=fail))
+    decisions: list[bool] = []
+    if step == "approval":
+        x: Any = SimpleNamespace(call=SimpleNamespace(dialect="openai_chat"))
+        hold = Hold(Ask(reason="finding"), Forbidden("Not approved."), decisions.append)
+        verdict = await pipeline.AWAIT_APPROVAL(x, hold, ports)
+        assert decisions == [False]
+    else:
+        budgets = SimpleNamespace(of=lambda _: SimpleNamespace(budgets=()))
+        x = SimpleNamespace(
+            policy=SimpleNamespace(budgets=budgets, feature_flags={}), caller=SimpleNamespace(user_id=None)
+        )
+        verdict = await pipeline.RESERVE_TOOL_CALL(x, ports)
+    assert isinstance(verdict, Refuse)
+    assert verdict.error is error

@@ -45,7 +45,6 @@ export function ErrorState({ error, title = texts.errors.title, onRetry }: {
 /** Returns the error message of a failed request, including the fields that it names. */
 export function errorText(error: unknown): string {
   if (error instanceof ApiError) {
-    if (error.status === 412) return texts.errors.changed;
     if (error.status === 429) return texts.errors.limited(error.retryAfterSeconds);
     const faults = Object.entries(error.fields).map(([path, message]) => (path === "" ? message : `${path}: ${message}`));
     return [error.message, ...faults].join(" ");

@@ -15,7 +15,7 @@ import re2
 
 from gatehouse.detection.pattern import (
     CONTEXT_BONUS,
-    NEAR,
+    NEAR_CHARACTERS,
     STREAM_MAX_CHARACTERS,
     ActionTier,
     Pattern,
@@ -26,9 +26,9 @@ from gatehouse.detection.regex import re2_syntax
 from gatehouse.detection.search import matching
 
 #: Maximum characters of a regex.
-MAX_REGEX: Final = 2000
+MAX_REGEX_CHARACTERS: Final = 2000
 #: Maximum RE2 instructions of a regex. Each of them may be evaluated for each character of a text.
-MAX_PROGRAM: Final = 8_000
+MAX_PROGRAM_INSTRUCTIONS: Final = 8_000
 _MAX_MEMORY_BYTES: Final = 512 << 10
 #: Maximum number of positions of a regex that are tried to locate an error.
 _MAX_CHECKED_POSITIONS: Final = 16
@@ -108,11 +108,14 @@ def custom_shape(regex: str, *, score: float) -> Shape:
     """Return the compiled shape of a regex. Raises `PatternRefused`."""
     if not regex:
         raise PatternRefused(Problem("the pattern is empty"))
-    if len(regex) > MAX_REGEX:
+    if len(regex) > MAX_REGEX_CHARACTERS:
         raise PatternRefused(
-            Problem(f"the pattern has {len(regex)} characters; at most {MAX_REGEX} are taken", MAX_REGEX)
+            Problem(
+                f"the pattern has {len(regex)} characters; at most {MAX_REGEX_CHARACTERS} are taken",
+                MAX_REGEX_CHARACTERS,
+            )
         )
-    if _compiled(regex, regex).programsize > MAX_PROGRAM:
+    if _compiled(regex, regex).programsize > MAX_PROGRAM_INSTRUCTIONS:
         raise PatternRefused(_TOO_LARGE)
     try:
         tokens = re2_syntax.tokens(regex)
@@ -131,7 +134,7 @@ def custom_shape(regex: str, *, score: float) -> Shape:
     return Shape(
         regex=regex,
         score=score,
-        max_length=int(longest) if longest <= NEAR else _MAX_DISGUISED_CHARACTERS,
+        max_length=int(longest) if longest <= NEAR_CHARACTERS else _MAX_DISGUISED_CHARACTERS,
         as_written=True,
     )
 

@@ -19,7 +19,7 @@ from gatehouse.detection.regex.byte_search import ANYWHERE, search_of
 from gatehouse.detection.search import matching
 
 #: Approximate length of a passage in code points.
-SLICE: Final = 32 * 1024
+SLICE_CHARACTERS: Final = 32 * 1024
 
 _UNSPACED: Final = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _EDGE: Final = rf"(?:[^\pL\pN\pM]|[{_UNSPACED}])"
@@ -28,7 +28,7 @@ _begins_in_word: Final = re2.compile(r"\A[\pL\pN\pM]")
 _unspaced: Final = re2.compile(rf"[{_UNSPACED}]")
 _MAX_MEMORY_BYTES: Final = 16 << 20
 #: Maximum white space, in characters, within a match that lies across the end of a passage.
-_MAX_OVERLAP_BLANKS: Final = 4_096
+_MAX_OVERLAP_CHARACTERS: Final = 4_096
 #: A letter that is added to an incomplete passage, so that the cut does not count as the beginning or end of a word.
 _CONTINUATION: Final = "x"
 
@@ -69,13 +69,13 @@ def passages(text: str, longest: int, *, json_escapes: bool = False) -> Iterator
         if is_last:
             return
         # A run of white space counts as one blank.
-        tail = re.sub(r"\s+", " ", piece[-_MAX_OVERLAP_BLANKS - longest :])
+        tail = re.sub(r"\s+", " ", piece[-_MAX_OVERLAP_CHARACTERS - longest :])
         before, start = _CONTINUATION + tail[-longest - 1 :], end
 
 
 def _passage_end(text: str, start: int) -> int:
     """Return the end of the passage that begins at `start`. A passage ends after a blank, if one is near its end."""
-    end = start + SLICE
+    end = start + SLICE_CHARACTERS
     if end >= len(text):
         return len(text)
     blank = max(text.rfind(" ", end - 1_024, end), text.rfind("\n", end - 1_024, end))

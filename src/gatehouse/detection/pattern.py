@@ -17,19 +17,19 @@ Validator: TypeAlias = Callable[[str], bool | None]
 VALID_SCORE: Final = 1.0
 #: Minimum score at which the configured action of a built-in pattern is taken. A finding with a lower score is a guess
 #: and is only logged. An example is a complete text that is a number with a right check digit.
-CERTAIN: Final = 0.6
+CERTAIN_SCORE: Final = 0.6
 #: Maximum code points of a match of an organization's own pattern in a stream.
 STREAM_MAX_CHARACTERS: Final = 4096
 #: Amount that a context word near a match adds to the score, which is at most 1.0.
 CONTEXT_BONUS: Final = 0.4
 #: Code points of the view before and after a match within which a context word counts.
-CONTEXT_BEFORE: Final = 64
-CONTEXT_AFTER: Final = 24
+CONTEXT_CHARACTERS_BEFORE: Final = 64
+CONTEXT_CHARACTERS_AFTER: Final = 24
 
 
 #: Maximum code points of a match of a shape without an opening. Context words, seams and rejected matches are examined
 #: within this distance.
-NEAR: Final = 256
+NEAR_CHARACTERS: Final = 256
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,8 +43,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     - `needs_context` means that a match counts only near a context word of the pattern.
     - `splits_at_underscore` means that `_` is a word boundary, so that the values in `card_4242.pdf` and `_4242_` are
       words.
-    - `not_preceded_by` and `preceded_by` are regexes that ignore case. The `CONTEXT_BEFORE` code points before a
-      finding must not end with a match of `not_preceded_by`, and must end with a match of `preceded_by`.
+    - `not_preceded_by` and `preceded_by` are regexes that ignore case. The `CONTEXT_CHARACTERS_BEFORE` code points
+      before a finding must not end with a match of `not_preceded_by`, and must end with a match of `preceded_by`.
     - `as_written` marks an organization's own pattern. In the unchanged text it matches whatever RE2 matches, and
       `max_length` applies only to matches across escapes, line breaks and encodings.
 

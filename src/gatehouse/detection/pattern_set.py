@@ -17,7 +17,7 @@ import re2
 
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.normalise import LOOKALIKES, View
-from gatehouse.detection.pattern import CONTEXT_AFTER, CONTEXT_BEFORE, Pattern, Shape
+from gatehouse.detection.pattern import CONTEXT_CHARACTERS_AFTER, CONTEXT_CHARACTERS_BEFORE, Pattern, Shape
 from gatehouse.detection.regex import re2_syntax
 from gatehouse.detection.regex.byte_search import (
     ANYWHERE,
@@ -95,11 +95,11 @@ class MatchChain(msgspec.Struct, gc=False):
 
 
 #: Maximum distance from an escape to a later match whose context word is next to the escape.
-AFTER_ESCAPE: Final = CONTEXT_BEFORE + 1
+AFTER_ESCAPE: Final = CONTEXT_CHARACTERS_BEFORE + 1
 
 
 #: Number of characters after a match that may affect it, for a pattern with context words.
-CONTEXT_AHEAD: Final = CONTEXT_AFTER + 2
+CONTEXT_AHEAD: Final = CONTEXT_CHARACTERS_AFTER + 2
 
 
 class Region(NamedTuple):

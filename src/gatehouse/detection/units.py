@@ -25,7 +25,7 @@ _ABBREVIATIONS: Final = frozenset(_ABBREVIATED_WORDS.split())
 _END: Final = re.compile(r"[.!?\u2026]+[\"'\u2019\u201d)\]]*(?=\s)|\n|[\u3002\uff01\uff1f]")
 _LAST_WORD: Final = re.compile(r"[\w.]*\Z")
 #: Code points after a unit that are needed to know that it has ended.
-_LOOKAHEAD: Final = 2
+_LOOKAHEAD_CHARACTERS: Final = 2
 
 
 def units(text: str, *, final: bool = True) -> Iterator[tuple[int, int]]:
@@ -34,7 +34,7 @@ def units(text: str, *, final: bool = True) -> Iterator[tuple[int, int]]:
     start = 0
     while start < len(text):
         end = _end_of_unit(text, start)
-        if not final and end + _LOOKAHEAD > len(text):
+        if not final and end + _LOOKAHEAD_CHARACTERS > len(text):
             return
         yield start, end
         start = end

@@ -44,7 +44,7 @@ class Delivery:
             await recorder.opened(exchange)
             guard = self._guard(call_request, dialect, self._ports)
             stream = AnswerStream(self._settling, dialect, reply, exchange, recorder, guard=guard, ports=self._ports)
-            return Answer(status=200, headers=reply_headers(reply, exchange), stream=stream, answered=exchange)
+            return Answer(status=200, headers=reply_headers(reply, exchange), stream=stream, exchange=exchange)
         except BaseException:
             await reply.close()
             raise
@@ -58,7 +58,7 @@ class Delivery:
         await timed(timing, "record", self._settling.finish(exchange, request.recorder))
         if timing is not None:
             headers[TIMING] = timing.header()
-        return Answer(status=reply.status, headers=headers, body=body, answered=exchange)
+        return Answer(status=reply.status, headers=headers, body=body, exchange=exchange)
 
     async def _inspected(self, reply: Reply, call_request: CallRequest, exchange: Exchange) -> bytes:
         """Price the reply, and return its body as the inspections leave it."""

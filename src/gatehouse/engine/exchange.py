@@ -64,9 +64,9 @@ class HostContext(msgspec.Struct, frozen=True, kw_only=True):
 
     #: state of the rate limit if the host has already counted the request
     rate: RateState | None = None
-    #: the highest numbers of DLP labels in the conversation so far, for a request that contains only a part of the
-    #: conversation
-    labels: Mapping[str, int] = NO_LABEL_NUMBERS
+    #: the highest numbers of DLP labels in the conversation so far, by entity type, for a request that contains only a
+    #: part of the conversation
+    last_label_numbers: Mapping[str, int] = NO_LABEL_NUMBERS
     #: releases the amount that the host has reserved for this call in advance; called directly before budgets reserve
     #: the call's own amount
     release_advance: Callable[[], None] | None = None
@@ -96,7 +96,7 @@ class CallerResults(msgspec.Struct, kw_only=True):
 
 class RoutingNeeds(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The likely tokens of a call (`engine.money.estimate`), and the model capabilities that the call needs, as bits of
-    `policy.routing.NEEDS`. `use` is the use of the model that the call needs."""
+    `policy.routing.CAPABILITY_BITS`. `use` is the use of the model that the call needs."""
 
     input_tokens: int
     output_tokens: int
@@ -352,4 +352,4 @@ class Answer(msgspec.Struct, kw_only=True):
     refusal: Refusal | None = None
     #: the request and its result, for a host that stores both; None for an error that occurred before the caller was
     #: known
-    answered: Exchange | None = None
+    exchange: Exchange | None = None

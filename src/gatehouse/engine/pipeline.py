@@ -44,6 +44,7 @@ from gatehouse.engine.stages.calls import (
     response_cache,
     response_state,
     sampling,
+    tool_access,
     tool_rules,
 )
 from gatehouse.engine.stages.candidates import (
@@ -95,19 +96,15 @@ CALLER: Final = (
 #: Steps 1 to 3 for administration (`platform/administration/admission.py`), where most paths need no caller.
 ADMINISTRATION: Final = (*ARRIVAL, Step(IDENTIFY, "auth"), *CALLER)
 
-#: 3. Additional steps for scans, because scans are recorded.
-SCANNER: Final = (Step(journal_room.check, "limits"),)
+#: 3. Additional steps for calls that are recorded. Lists of models are not recorded.
+RECORDED: Final = (Step(journal_room.check, "limits"),)
 
-#: 3. For model calls. Lists of models and scans cost nothing, so they have fewer steps.
-MODEL_CALLER: Final = (
-    *CALLER,
-    Step(attribution.note_tags, "limits"),
-    Step(budget.check, "limits"),
-    Step(journal_room.check, "limits"),
-)
+#: 3. Additional steps for calls that cost tokens.
+CHARGED: Final = (Step(attribution.note_tags, "limits"), Step(budget.check, "limits"))
 
-#: 3. For requests to MCP servers. Calls of tools are recorded.
-TOOL_CALLER: Final = (*CALLER, Step(journal_room.check, "limits"))
+#: 3. All steps for the caller of a model, and for the caller of an MCP server.
+MODEL_CALLER: Final = (*CALLER, *CHARGED, *RECORDED)
+TOOL_CALLER: Final = (*CALLER, *RECORDED)
 
 #: 4. Once the body is decoded: `check(CallRequest)`. `attribution.note_end_user` may return the end user. The choice of
 #: a model follows (`call_steps`).
@@ -141,6 +138,8 @@ LISTED: Final = (model_access.judge, registry.judge)
 #: 6. Once the candidates are known: `reserve(Routed)` returns `Admitted` or a refusal, and `look(Admitted)` returns
 #: `Cached` if the response cache is used. The call to the provider follows, with retries and fallbacks.
 ADMITTED: Final = (Step(budget.reserve, "budget"), Step(response_cache.look, "budget"))
+#: 6. The step of `ADMITTED` for a copy that is sent to a shadow. Copies are not answered from the cache.
+RESERVE_COPY: Final = budget.reserve
 
 #: 6. Instead of a call to the provider: `again(Admitted, Cached)` returns the cached answer, or None.
 CACHED: Final = response_cache.again
@@ -150,8 +149,10 @@ CACHED: Final = response_cache.again
 FIRST_CHOICE: Final = response_cache.watch
 WATCH: Final = sampling.watch
 
-#: 4. to 6. If a step requires an approval: `approved(CallRequest, Hold, ports)` waits for the decision.
-APPROVED: Final = dlp_output.approved
+#: 4. to 7. If a step requires an approval: `await_approval(CallRequest, Hold, ports)` waits for the decision. A stream
+#: that the guard has halted waits for the approval of `STREAM_HOLD`.
+AWAIT_APPROVAL: Final = dlp_output.await_approval
+STREAM_HOLD: Final = dlp_output.stream_hold
 
 #: 7. For a complete answer: `inspect(CallRequest, body)`. `STREAM_GUARD` inspects a stream, `ERROR_TEXT` the text of a
 #: provider's error.
@@ -159,13 +160,14 @@ ANSWER: Final = (sampling.note_answer, dlp_output.inspect)
 STREAM_GUARD: Final = dlp_output.guard
 ERROR_TEXT: Final = dlp_output.of_error
 
-#: 4. to 7. For calls of tools: the arguments pass some steps of `CALL` (`engine.mcp.calling`), then
-#: `check(CallRequest, ports)` evaluates the rules about tools, and `inspect(CallRequest, result, size, ports)` inspects
-#: the result.
+#: 4. to 7. For calls of tools: `TOOL_ACCESS` runs first, and again after an approval. Then the arguments pass some
+#: steps of `CALL` (`engine.mcp.calling`), and `TOOL_RULES` evaluates the rules about tools. `RESERVE_TOOL_CALL`
+#: reserves the call right before it is sent; its settlement is in `mcp.calling`. `TOOL_RESULT` inspects the result:
+#: `inspect(CallRequest, result, size, ports)`.
+TOOL_ACCESS: Final = tool_access.check
 TOOL_RULES: Final = tool_rules.judge
-TOOL_RESULT: Final = dlp_output.inspect_tool_result
-#: 6. For calls of tools, right before the call: `reserve(Identified, ports)`. Its settlement is in `mcp.calling`.
 RESERVE_TOOL_CALL: Final = budget.reserve_tool_call
+TOOL_RESULT: Final = dlp_output.inspect_tool_result
 
 #: 8. After the end of the request, even if the client has disconnected: `settle(Exchange)`. The record is written next.
 #: `settle_steps` adds the copies for shadows.

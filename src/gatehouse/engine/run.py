@@ -93,6 +93,11 @@ class Engine:
         request = self._settling.begin(dialect, identified)
         return await self._settling.recorded(self._answer(request, read, on_admitted), request)
 
+    async def stop(self) -> None:
+        """Cancel the copies for shadows, and wait until all requests that have ended are settled and recorded."""
+        await self.shadows.stop()
+        await self._settling.wait()
+
     async def identify(self, x: Received, scope: str) -> CallerResults:
         """Identify the caller on a path that calls no model, such as the list of models. Raises `Refusal`."""
         walk_now(pipeline.ARRIVAL, x, self._ports)
@@ -164,8 +169,7 @@ class Engine:
         return await self._delivery.deliver(reply, call_request, request)
 
     async def _approved(self, hold: Hold, call_request: CallRequest) -> None:
-        if not await pipeline.APPROVED(call_request, hold, self._ports):
-            raise hold.denied
+        pipeline.obey(await pipeline.AWAIT_APPROVAL(call_request, hold, self._ports))
 
     async def _hold_stream(self, request: InFlight, work: Coroutine[Any, Any, Answer]) -> Answer:
         """Begin the stream at once, and continue it when a person has decided."""
@@ -174,7 +178,7 @@ class Engine:
         await request.recorder.opened(exchange)
         recorded = self._settling.recorded(work, request)
         stream = HeldStream(recorded, request.dialect, self._settling, exchange, request.recorder)
-        return Answer(status=200, headers=event_stream_headers(exchange), stream=stream, answered=exchange)
+        return Answer(status=200, headers=event_stream_headers(exchange), stream=stream, exchange=exchange)
 
     async def _reply(self, x: Admitted, exchange: Exchange) -> Reply:
         """Return the cached answer, or a provider's answer."""

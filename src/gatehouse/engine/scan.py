@@ -113,7 +113,7 @@ class _Scan:
 
 async def answer(x: CallerResults, read: ReadBody, ports: Ports) -> Answer:
     """Return the result of a scan. The findings are recorded before the answer is returned. Raises `Refusal`."""
-    await pipeline.walk(pipeline.SCANNER, x, ports)
+    await pipeline.walk(pipeline.RECORDED, x, ports)
     request = decode(await read())
     state = _Scan(x.identified, request, ports)
     try:

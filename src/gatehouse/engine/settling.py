@@ -91,26 +91,26 @@ class Settlement:
             error = record_error
         return refusal(request.dialect, error, exchange)
 
-    def price(self, reply: Reply, answered: Exchange) -> None:
+    def price(self, reply: Reply, exchange: Exchange) -> None:
         """Store the usage and the cost of a reply in `answered`."""
-        answered.usage = usage = reply.usage
+        exchange.usage = usage = reply.usage
         is_estimated = reply.usage_estimated
-        if answered.cached is not None and answered.cached.lookup == "hit":
+        if exchange.cached is not None and exchange.cached.lookup == "hit":
             # The cost is zero even if the catalog has no price, because the cached answer was charged when it was
             # stored.
-            answered.cost_usd, answered.cost_text = _ZERO_USD, "0"
-        elif answered.chosen is not None and answered.call_request is not None:
+            exchange.cost_usd, exchange.cost_text = _ZERO_USD, "0"
+        elif exchange.chosen is not None and exchange.call_request is not None:
             if is_estimated:
-                output_limit = max_output(answered.call_request, answered.chosen)
+                output_limit = max_output(exchange.call_request, exchange.chosen)
                 if usage.output_tokens > output_limit:
-                    answered.usage = usage = msgspec.structs.replace(usage, output_tokens=output_limit)
+                    exchange.usage = usage = msgspec.structs.replace(usage, output_tokens=output_limit)
             else:
-                self._note_output_size(usage, answered.call_request, answered.chosen)
+                self._note_output_size(usage, exchange.call_request, exchange.chosen)
             usd = None
-            if not is_estimated or _has_estimated_cost(answered.call_request):
-                usd = cost(usage, answered.chosen.model)
-            answered.cost_usd = usd
-            answered.cost_text = None if usd is None else f"{usd:f}"
+            if not is_estimated or _has_estimated_cost(exchange.call_request):
+                usd = cost(usage, exchange.chosen.model)
+            exchange.cost_usd = usd
+            exchange.cost_text = None if usd is None else f"{usd:f}"
 
     def _note_output_size(self, usage: Usage, call_request: CallRequest, chosen: Candidate) -> None:
         """Count the length of an answer, unless the caller's own limit may have truncated it. Otherwise a few calls
@@ -124,46 +124,51 @@ class Settlement:
             choices = count_choices(call_request.call) if size is None else size.choices
             self._output_sizes.add(chosen.model.id, usage.output_tokens // choices)
 
-    async def finish(self, answered: Exchange, recorder: Recorder) -> None:
+    async def finish(self, exchange: Exchange, recorder: Recorder) -> None:
         """Settle and record the request. Returns once the record survives the end of this process. Raises `Unavailable`
         if the journal does not accept the record."""
         if not recorder.claim():
             return
         try:
-            self._price_unanswered(answered)
+            self._price_unanswered(exchange)
             for settle in self._steps:
-                settle(answered, self._ports)
+                settle(exchange, self._ports)
         finally:
             # This call queues the entry, so it is written even if the client disconnects during the wait.
-            written = recorder.finished(answered)
+            written = recorder.finished(exchange)
         await written
 
-    def leave(self, answered: Exchange, recorder: Recorder) -> None:
+    def leave(self, exchange: Exchange, recorder: Recorder) -> None:
         """Settle and record the request of a client that no longer waits. The entry is queued now, and the request is
         settled in the background. Never fails: no caller could handle an error, so every fault is logged."""
         if not recorder.claim():
             return
-        request_id = answered.identified.received.request_id
+        request_id = exchange.identified.received.request_id
         written: Awaitable[None] | None = None
         try:
-            self._price_unanswered(answered)
+            self._price_unanswered(exchange)
         except Exception:
             log.exception("settling.price_fault", request_id=request_id)
         try:
-            written = recorder.finished(answered)
+            written = recorder.finished(exchange)
         except Refusal as error:
             log.warning("settling.record_refused", request_id=request_id, reason=error.code)
         except Exception:
             log.exception("settling.record_fault", request_id=request_id)
-        task = asyncio.create_task(self._settled(answered, written))
+        task = asyncio.create_task(self._settled(exchange, written))
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
-    async def _settled(self, answered: Exchange, written: Awaitable[None] | None) -> None:
-        request_id = answered.identified.received.request_id
+    async def wait(self) -> None:
+        """Wait until all requests of clients that have left are settled and recorded."""
+        while self._leaving:
+            await asyncio.wait(self._leaving)
+
+    async def _settled(self, exchange: Exchange, written: Awaitable[None] | None) -> None:
+        request_id = exchange.identified.received.request_id
         for settle in self._steps:
             try:
-                settle(answered, self._ports)
+                settle(exchange, self._ports)
             except Exception:
                 log.exception("settling.fault", request_id=request_id)
         if written is None:
@@ -175,34 +180,34 @@ class Settlement:
         except Exception:
             log.exception("settling.record_fault", request_id=request_id)
 
-    def _price_unanswered(self, answered: Exchange) -> None:
+    def _price_unanswered(self, exchange: Exchange) -> None:
         """Store the estimated usage and cost of calls that were sent and whose answers were not awaited. The usage
         of a call is its full input and the model's median output. The total is at most the amount reserved for one
         answer."""
-        call_request = answered.call_request
-        if answered.usage is not None or not answered.unanswered or call_request is None:
+        call_request = exchange.call_request
+        if exchange.usage is not None or not exchange.unanswered or call_request is None:
             return
         if TRAITS[call_request.call.dialect].is_free:
             return
-        answered.chosen = answered.chosen or answered.unanswered[-1]
+        exchange.chosen = exchange.chosen or exchange.unanswered[-1]
         # Estimated once for all calls, because a body may have megabytes.
         input_tokens = guess.read(call_request.call, call_size(call_request).json_bytes)
         usages = [
             Usage(input_tokens=input_tokens, output_tokens=self._usual_output(call_request, candidate))
-            for candidate in answered.unanswered
+            for candidate in exchange.unanswered
         ]
-        candidates = answered.admitted.chain if answered.admitted else answered.unanswered
+        candidates = exchange.admitted.chain if exchange.admitted else exchange.unanswered
         upper = bound(call_request, candidates, call_request.call.output_limit)
         read = min(sum(usage.input_tokens for usage in usages), upper.tokens)
         written = min(sum(usage.output_tokens for usage in usages), upper.tokens - read)
-        answered.usage = Usage(input_tokens=read, output_tokens=written)
-        costs = [cost(usage, candidate.model) for usage, candidate in zip(usages, answered.unanswered, strict=True)]
+        exchange.usage = Usage(input_tokens=read, output_tokens=written)
+        costs = [cost(usage, candidate.model) for usage, candidate in zip(usages, exchange.unanswered, strict=True)]
         known_costs = [usd for usd in costs if usd is not None]
         if len(known_costs) == len(costs) and _has_estimated_cost(call_request):
             usd = sum(known_costs, _ZERO_USD)
             if upper.nano_usd is not None:
                 usd = min(usd, Decimal(upper.nano_usd) / NANO)
-            answered.cost_usd, answered.cost_text = usd, f"{usd:f}"
+            exchange.cost_usd, exchange.cost_text = usd, f"{usd:f}"
 
     def _usual_output(self, call_request: CallRequest, candidate: Candidate) -> int:
         """Return the likely number of output tokens of a model's answers."""

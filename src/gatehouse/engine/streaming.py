@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import structlog
 
+from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.view import Unreadable
 from gatehouse.engine.dlp.streams.stream import StreamGuard
@@ -16,8 +17,8 @@ from gatehouse.engine.providers import Reply
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.engine.routing.attempts import AllProvidersFailed, ProviderTimeout
 from gatehouse.engine.settling import Settlement
-from gatehouse.engine.stages.calls import dlp_output
 from gatehouse.engine.stages.calls.record import Recorder
+from gatehouse.engine.verdict import Refuse, Verdict
 from gatehouse.foundation.errors import Internal, Refusal
 
 log = structlog.get_logger(__name__)
@@ -92,7 +93,7 @@ class AnswerStream(Blocks):
         settling: Settlement,
         dialect: Dialect,
         reply: Reply,
-        answered: Exchange,
+        exchange: Exchange,
         recorder: Recorder,
         *,
         guard: StreamGuard | None,
@@ -101,22 +102,22 @@ class AnswerStream(Blocks):
         self._settling = settling
         self._dialect = dialect
         self._reply = reply
-        self._answered = answered
+        self._exchange = exchange
         self._recorder = recorder
         self._guard = guard
         self._ports = ports
         self._pending = b""
-        self._approval: asyncio.Future[bool] | None = None
+        self._approval: asyncio.Future[Verdict] | None = None
         super().__init__()
-        answered.outcome, answered.status = "cancelled", 499
+        exchange.outcome, exchange.status = "cancelled", 499
 
     async def _read(self) -> AsyncGenerator[bytes, None]:
-        answered = self._answered
-        answered.time_to_first_token_ms = self._settling.since(answered.identified.received.started)
+        exchange = self._exchange
+        exchange.time_to_first_token_ms = self._settling.since(exchange.identified.received.started)
         try:
             async for block in self._untouched() if self._guard is None else self._guarded(self._guard):
                 yield block
-            answered.outcome, answered.status = "success", 200
+            exchange.outcome, exchange.status = "success", 200
         except (ProviderFailed, Unreadable) as failed:
             # Before the error, the client receives those events that the guard permits.
             async for block in self._permitted_remainder():
@@ -125,13 +126,13 @@ class AnswerStream(Blocks):
             self._end_without_event()
         except DlpStopped as stopped:
             yield self._broken(stopped.refusal, stopped.refusal.code)
-            answered.outcome = "refused"
+            exchange.outcome = "refused"
         except Refusal as error:
             # The journal did not accept the record, or a tier failed. An error event replaces the last event.
             yield self._broken(error, error.code)
             self._end_without_event()
         except Exception:
-            log.exception("engine.stream_fault", request_id=answered.identified.received.request_id)
+            log.exception("engine.stream_fault", request_id=exchange.identified.received.request_id)
             yield self._broken(Internal(), Internal.code)
         finally:
             await self._end()
@@ -180,28 +181,30 @@ class AnswerStream(Blocks):
             yield self._pending
 
     async def _done(self) -> None:
-        answered = self._answered
-        answered.outcome, answered.status = "success", 200
+        exchange = self._exchange
+        exchange.outcome, exchange.status = "success", 200
         self._timed()
-        self._settling.price(self._reply, answered)
-        await self._settling.finish(answered, self._recorder)
+        self._settling.price(self._reply, exchange)
+        await self._settling.finish(exchange, self._recorder)
 
     async def _decided(self, permitted: bytes) -> AsyncGenerator[bytes, None]:
         """Yield blocks while the guard waits for approvals, and set `_pending` to the bytes that may be sent after
         them. Raises `DlpStopped`."""
-        guard, call_request = self._guard, self._answered.call_request
+        guard, call_request = self._guard, self._exchange.call_request
         assert guard is not None
         assert call_request is not None
         while guard.pending_approval is not None:
             if permitted:
                 yield permitted
-            hold = dlp_output.stream_hold(call_request, guard.pending_approval, self._ports)
+            hold = pipeline.STREAM_HOLD(call_request, guard.pending_approval, self._ports)
             # `_end` cancels the task if the client disconnects during the wait.
-            self._approval = approval = asyncio.ensure_future(dlp_output.approved(call_request, hold, self._ports))
+            self._approval = approval = asyncio.ensure_future(pipeline.AWAIT_APPROVAL(call_request, hold, self._ports))
             async for comment in kept_alive(approval):
                 yield comment
-            if not approval.result():
+            verdict = approval.result()
+            if isinstance(verdict, Refuse) and verdict.error is hold.denied:
                 raise DlpStopped(hold.denied)
+            pipeline.obey(verdict)
             permitted = await guard.approve()
         if guard.refusal is not None:
             if permitted:
@@ -210,13 +213,13 @@ class AnswerStream(Blocks):
         self._pending = permitted
 
     def _end_without_event(self) -> None:
-        if self._answered.call_request is not None and self._answered.call_request.call.answer_form == "binary":
+        if self._exchange.call_request is not None and self._exchange.call_request.call.answer_form == "binary":
             raise AnswerBroken
 
     def _broken(self, error: Refusal, code: str | None) -> bytes:
         """Return the event that ends a broken stream, so that the client can tell it from a complete one."""
-        answered = self._answered
-        answered.outcome, answered.status, answered.error_code = "error", error.status, code
+        exchange = self._exchange
+        exchange.outcome, exchange.status, exchange.error_code = "error", error.status, code
         return self._dialect.render_stream_error(error)
 
     async def _end(self) -> None:
@@ -226,16 +229,16 @@ class AnswerStream(Blocks):
             await self._reply.close()
         if self._recorder.claimed:
             return
-        answered = self._answered
-        if answered.provider_latency_ms is None or not self._reply.finished:
+        exchange = self._exchange
+        if exchange.provider_latency_ms is None or not self._reply.finished:
             self._timed()
-        self._settling.price(self._reply, answered)
-        self._settling.leave(answered, self._recorder)
+        self._settling.price(self._reply, exchange)
+        self._settling.leave(exchange, self._recorder)
 
     def _timed(self) -> None:
-        answered = self._answered
-        if answered.cache != "hit":
-            answered.provider_latency_ms = self._settling.since(answered.identified.received.started)
+        exchange = self._exchange
+        if exchange.cache != "hit":
+            exchange.provider_latency_ms = self._settling.since(exchange.identified.received.started)
 
 
 class HeldStream(Blocks):
@@ -247,20 +250,20 @@ class HeldStream(Blocks):
         work: Coroutine[Any, Any, Answer],
         dialect: Dialect,
         settling: Settlement,
-        answered: Exchange,
+        exchange: Exchange,
         recorder: Recorder,
     ) -> None:
         self._work = work
         self._dialect = dialect
         self._settling = settling
-        self._answered = answered
+        self._exchange = exchange
         self._recorder = recorder
         super().__init__()
-        answered.outcome, answered.status = "cancelled", 499
+        exchange.outcome, exchange.status = "cancelled", 499
 
     async def _end(self) -> None:
         self._work.close()
-        self._settling.leave(self._answered, self._recorder)
+        self._settling.leave(self._exchange, self._recorder)
 
     async def _read(self) -> AsyncGenerator[bytes, None]:
         task = asyncio.create_task(self._work)

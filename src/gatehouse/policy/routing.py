@@ -40,7 +40,7 @@ _CATALOG_NAMES: Final = {"json_mode": "structured_output"}
 #: Price per token that is used for a model without a price. It is finite, so that zero tokens cost nothing.
 UNKNOWN_PRICE_USD_PER_TOKEN: Final = 1e30
 #: Context window, in tokens, that is used for a model whose context window is unknown.
-_UNBOUNDED_WINDOW: Final = 2**62
+_UNBOUNDED_WINDOW_TOKENS: Final = 2**62
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,7 +252,7 @@ def _option(provider: ProviderRecord, model: ModelRecord) -> Option:
         possible_uses=possible_uses,
         per_input=_float(model.cost_per_input_token),
         per_output=_float(model.cost_per_output_token),
-        window=model.context_window or _UNBOUNDED_WINDOW,
+        window=model.context_window or _UNBOUNDED_WINDOW_TOKENS,
     )
 
 

@@ -15,7 +15,7 @@ from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.pattern import Shape
-from gatehouse.detection.scanning.windows import STEP, Scanner
+from gatehouse.detection.scanning.windows import STEP_CHARACTERS, Scanner
 from gatehouse.detection.separator import BETWEEN_TEXTS
 
 SMALL = Matcher(ALL)
@@ -168,7 +168,7 @@ def test_only_the_longest_match_is_held_back() -> None:
     matcher = Matcher((CARD, KEY, ADDRESS, BLOCK))
     _, released = scanned("word " * 400, [10], (matcher,))
     held_back_characters = [10 * turn - cut for turn, cut in enumerate(released[:-1])]
-    assert max(held_back_characters) <= 46 + 30 + 2 * STEP + 10
+    assert max(held_back_characters) <= 46 + 30 + 2 * STEP_CHARACTERS + 10
 
 
 def test_an_opening_holds_back_only_text_from_its_position() -> None:

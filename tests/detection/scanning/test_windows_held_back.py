@@ -13,7 +13,7 @@ from tests.detection.scanning.test_windows import scanned
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.custom import custom_pattern
 from gatehouse.detection.matcher import Matcher
-from gatehouse.detection.scanning.windows import SEARCH_STEP, STEP, Scanner
+from gatehouse.detection.scanning.windows import SEARCH_STEP_CHARACTERS, STEP_CHARACTERS, Scanner
 
 BUILT = Matcher(BUILT_IN)
 OWN = Matcher(
@@ -97,8 +97,8 @@ def test_prose_is_released_word_by_word() -> None:
         scanner.push(text[place : place + 5])
         _, released = scanner.advance(final=False)
         held_back_characters.append(min(place + 5, len(text)) - released)
-    assert max(held_back_characters) <= STEP + 20
-    assert sum(held_back_characters) / len(held_back_characters) <= STEP
+    assert max(held_back_characters) <= STEP_CHARACTERS + 20
+    assert sum(held_back_characters) / len(held_back_characters) <= STEP_CHARACTERS
 
 
 def test_text_that_needs_a_search_waits_for_the_next_one() -> None:
@@ -109,7 +109,7 @@ def test_text_that_needs_a_search_waits_for_the_next_one() -> None:
         scanner.push(text[place : place + 5])
         _, released = scanner.advance(final=False)
         held_back_characters.append(min(place + 5, len(text)) - released)
-    assert max(held_back_characters) <= SEARCH_STEP + 62 + STEP
+    assert max(held_back_characters) <= SEARCH_STEP_CHARACTERS + 62 + STEP_CHARACTERS
 
 
 EXAMPLES = sorted({text for pattern in BUILT_IN for text in (*pattern.examples, *pattern.counterexamples)})

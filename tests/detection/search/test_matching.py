@@ -6,7 +6,14 @@ import pytest
 import re2
 
 from gatehouse.detection.matcher import Matcher
-from gatehouse.detection.pattern import CONTEXT_AFTER, CONTEXT_BEFORE, VALID_SCORE, Pattern, Shape, Validator
+from gatehouse.detection.pattern import (
+    CONTEXT_CHARACTERS_AFTER,
+    CONTEXT_CHARACTERS_BEFORE,
+    VALID_SCORE,
+    Pattern,
+    Shape,
+    Validator,
+)
 from gatehouse.detection.search.matching import (
     compile_pattern,
     compile_shape,
@@ -66,7 +73,7 @@ def test_a_refused_match_does_not_hide_the_one_that_begins_within_it() -> None:
 
 def test_a_match_without_its_context_word_does_not_hide_another() -> None:
     # The first of the two overlapping matches ends too far before the word, and the second is near enough.
-    text = "1 23 4" + " " * (CONTEXT_AFTER - 4) + "pin"
+    text = "1 23 4" + " " * (CONTEXT_CHARACTERS_AFTER - 4) + "pin"
     one = shape(r"\b\d \d{2}\b|\b23 4\b", needs_context=True)
     assert [text[span.start : span.end] for span in find(pattern(one), text)] == ["23 4"]
 
@@ -153,7 +160,13 @@ def test_the_validator_gets_only_the_finding() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["PIN 1234", "pins: 1234", "my_pin=1234", "1234 is the pin", "pin" + " " * (CONTEXT_BEFORE - 3) + "1234"],
+    [
+        "PIN 1234",
+        "pins: 1234",
+        "my_pin=1234",
+        "1234 is the pin",
+        "pin" + " " * (CONTEXT_CHARACTERS_BEFORE - 3) + "1234",
+    ],
 )
 def test_a_context_word_nearby_raises_the_score(text: str) -> None:
     assert scores(pattern(shape()), text) == [pytest.approx(0.7)]
@@ -161,7 +174,13 @@ def test_a_context_word_nearby_raises_the_score(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["1234", "spin 1234", "pink 1234", "pin" + " " * CONTEXT_BEFORE + "1234", "1234" + " " * CONTEXT_AFTER + "pin"],
+    [
+        "1234",
+        "spin 1234",
+        "pink 1234",
+        "pin" + " " * CONTEXT_CHARACTERS_BEFORE + "1234",
+        "1234" + " " * CONTEXT_CHARACTERS_AFTER + "pin",
+    ],
 )
 def test_parts_of_words_and_distant_context_words_do_not_raise_the_score(text: str) -> None:
     assert scores(pattern(shape()), text) == [0.3]

@@ -7,7 +7,7 @@ from gatehouse.detection.service.cache import Cache, key
 
 
 def test_the_least_recently_used_entry_is_removed_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caching, "ENTRIES", 2)
+    monkeypatch.setattr(caching, "MAX_ENTRIES", 2)
     cache = Cache()
     one, two, three = (key("ner", (), text) for text in ("one", "two", "three"))
     cache.put(one, ["1"])

@@ -253,3 +253,11 @@ def test_an_error_is_in_the_gateways_envelope(name, wrapped):
     event = DIALECTS[name].render_stream_error(error)
     assert event.startswith(b"event: error\ndata: ")
     assert msgspec.json.decode(event.split(b"data: ")[1]) == expected
+
+
+@pytest.mark.parametrize("calls", [(), (ToolCall(id="c1", name="weather", arguments="{}"),)])
+def test_an_image_in_an_answer_is_refused_where_only_users_may_send_images(calls: tuple[ToolCall, ...]) -> None:
+    answered = FormMessage("assistant", (Text("this"), Image(url="https://x.example/a.png"), *calls))
+    with pytest.raises(InvalidField) as refused:
+        DIALECTS["openai_chat"].from_internal(request(answered))
+    assert "only from the user" in str(refused.value)

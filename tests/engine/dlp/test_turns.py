@@ -167,7 +167,7 @@ async def test_abandoned_work_ends_at_its_next_step(clock: Clock) -> None:
 async def test_work_abandoned_before_its_turn_is_removed(clock: Clock) -> None:
     pool = FairScheduler()
     gate, first = await blocked(pool, clock)
-    for _ in range(3 * turns.MAX_WAITING):
+    for _ in range(3 * turns.MAX_WAITING_TURNS):
         task = asyncio.create_task(pool.run(WorkOwner("a", "u"), clock.work("left", 1)))
         await queued(pool, 2)
         task.cancel()
@@ -182,9 +182,9 @@ async def test_work_abandoned_before_its_turn_is_removed(clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("owner", "limit"),
     [
-        (lambda _: WorkOwner("a", "u"), turns.MAX_WAITING_PER_USER),
-        (lambda n: WorkOwner("a", n), turns.MAX_WAITING_PER_ORGANIZATION),
-        (lambda n: WorkOwner(n, n), turns.MAX_WAITING - 1),
+        (lambda _: WorkOwner("a", "u"), turns.MAX_WAITING_TURNS_PER_USER),
+        (lambda n: WorkOwner("a", n), turns.MAX_WAITING_TURNS_PER_ORGANIZATION),
+        (lambda n: WorkOwner(n, n), turns.MAX_WAITING_TURNS - 1),
     ],
 )
 async def test_the_number_of_waiting_works_is_bounded(
@@ -197,7 +197,7 @@ async def test_the_number_of_waiting_works_is_bounded(
     with pytest.raises(DlpUnavailable) as refused:
         await pool.run(owner(limit), clock.work("refused", 1))
     assert refused.value.headers["Retry-After"] == "5"
-    if limit < turns.MAX_WAITING_PER_ORGANIZATION + 1:
+    if limit < turns.MAX_WAITING_TURNS_PER_ORGANIZATION + 1:
         # Work of other owners is still accepted.
         tasks.append(asyncio.create_task(pool.run(WorkOwner("other", "o"), clock.work("other", 1))))
         await queued(pool, limit + 2)

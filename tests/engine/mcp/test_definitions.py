@@ -1,4 +1,4 @@
-"""Definitions of tools: hash, differences (docs/mcp.md)."""
+"""Tests of MCP tool definitions: validation, hash and differences (docs/mcp.md)."""
 
 from typing import Any
 
@@ -21,6 +21,11 @@ def test_the_hash_depends_on_the_content_and_not_on_the_order_of_fields() -> Non
     assert read_definition({**TOOL, "icons": [], "_meta": {}, "title": None}) == first
     changed = read_definition({**TOOL, "description": "Searches!"})
     assert changed.hash != first.hash
+
+
+def test_differences_lists_changed_and_added_fields() -> None:
+    first = read_definition(TOOL)
+    changed = read_definition({**TOOL, "description": "Searches!"})
     (difference,) = differences(first.text, changed.text)
     assert (difference.field, difference.approved, difference.present) == ("description", "Searches.", "Searches!")
     added = read_definition({**TOOL, "annotations": {"destructiveHint": True}})

@@ -1,5 +1,6 @@
 """A post that replaces the newest question and its answer."""
 
+import asyncio
 import json
 from uuid import uuid4
 
@@ -72,6 +73,15 @@ async def test_only_the_newest_question_of_the_same_conversation_can_be_replaced
     assert len(await messages_of(client, path)) == 4
     answer = await client.post(f"{path}/messages", json={"content": "x", "replaces": "the last one"})
     assert (answer.status_code, "replaces" in answer.text) == (422, True)
+
+
+async def test_concurrent_requests_replace_a_question_once(tenant_with_models: Tenant, begin: Begin) -> None:
+    client, path = tenant_with_models.user.client, await begin(model="sandbox/slow-200ms")
+    posted = (await client.post(f"{path}/messages", json={"content": "one"})).json()
+    body = {"content": "two", "replaces": posted["user_message"]["id"]}
+    answers = await asyncio.gather(*(client.post(f"{path}/messages", json=body) for _ in range(3)))
+    assert sorted(answer.status_code for answer in answers) == [201, 422, 422]
+    assert len(await messages_of(client, path)) == 2
 
 
 async def test_a_full_conversation_allows_another_answer(tenant_with_models: Tenant, begin: Begin) -> None:

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from gatehouse.detection.catalog.shapes import GUESS, alone, among_words, entry, isolated, shape, word, words
+from gatehouse.detection.catalog.shapes import GUESS_SCORE, alone, among_words, entry, isolated, shape, word, words
 from gatehouse.detection.validators import both, proves, refutes, wallets
 from gatehouse.detection.validators import financial as check
 
@@ -63,7 +63,7 @@ PATTERNS = (
         word(r"[56]\d{11}|[56]\d{3}[ \-]\d{4}[ \-]\d{4}", 0.3, refutes(check.card), needs_context=True),
         word(r"0604[ \-]?\d{4}[ \-]?\d{4}", 0.3, refutes(check.card), needs_context=True),
         word(r"9792[ \-]\d{4}[ \-]\d{4}[ \-]\d{4}", 0.7, refutes(check.card)),
-        alone(r"[156]\d{11,14}", GUESS, refutes(check.card)),
+        alone(r"[156]\d{11,14}", GUESS_SCORE, refutes(check.card)),
         context=words(
             "card, credit, credit card, debit, visa, mastercard, amex, american express, discover, maestro, "
             "diners, jcb, cc, kreditkarte, carte, tarjeta, payment, pan"
@@ -119,7 +119,7 @@ PATTERNS = (
         "US bank routing number",
         word(r"\d{9}", 0.3, refutes(check.aba_routing), needs_context=True),
         isolated(r"\d{4}-\d{4}-\d", r" \-", 0.7, refutes(check.aba_routing)),
-        alone(r"\d{9}", GUESS, refutes(check.aba_routing)),
+        alone(r"\d{9}", GUESS_SCORE, refutes(check.aba_routing)),
         context=words("routing, routing number, aba, rtn, bank code, bank routing, transit number"),
         examples=("routing number is: 021000021", "0711-0130-7"),
         counterexamples=("routing 121000359", "1234-0000-0", "order 021000021"),
@@ -174,7 +174,7 @@ PATTERNS = (
         ),
         word(r"\d{2}[A-Z]{5}\d{4}[A-Z][1-9A-Z]Z[0-9A-Z]", 0.8, refutes(check.gstin), ignore_case=True),
         word(r"\d{11}", 0.3, refutes(check.it_vat), needs_context=True),
-        alone(r"\d{11}", GUESS, refutes(check.it_vat)),
+        alone(r"\d{11}", GUESS_SCORE, refutes(check.it_vat)),
         context=words(
             "vat, ust, ust-idnr, ustid, umsatzsteuer, tva, iva, partita iva, p.iva, gstin, gst, btw, ust-id, "
             "umsatzsteuer-id, umsatzsteuer-identifikationsnummer, mehrwertsteuer, goods and services tax"
@@ -186,17 +186,17 @@ PATTERNS = (
         "company_number",
         "Company registration number",
         word(r"\d{11}|\d{2} \d{3} \d{3} \d{3}", 0.3, refutes(check.abn), needs_context=True),
-        alone(r"\d{11}", GUESS, refutes(check.abn)),
+        alone(r"\d{11}", GUESS_SCORE, refutes(check.abn)),
         alone(r"\d{2} \d{3} \d{3} \d{3}", 0.6, refutes(check.abn)),
         word(r"\d{3} \d{3} \d{3}", 0.3, refutes(check.acn), needs_context=True),
-        alone(r"\d{9}", GUESS, refutes(check.acn)),
+        alone(r"\d{9}", GUESS_SCORE, refutes(check.acn)),
         alone(r"\d{3} \d{3} \d{3}", 0.6, refutes(check.acn)),
         word(r"\d{3}-\d{2}-\d{5}", 0.6, refutes(check.kr_business)),
-        alone(r"\d{10}", GUESS, refutes(check.kr_business)),
+        alone(r"\d{10}", GUESS_SCORE, refutes(check.kr_business)),
         # Only numbers of limited companies, because those of other organizations begin like dates and years.
         among_words(r"5[5-9]\d{4}-\d{4}", 0.6, refutes(check.se_organization)),
         word(r"\d{6}-\d{4}", 0.3, refutes(check.se_organization), needs_context=True),
-        alone(r"\d{10}", GUESS, refutes(check.se_organization)),
+        alone(r"\d{10}", GUESS_SCORE, refutes(check.se_organization)),
         alone(r"\d{6}-\d{4}", 0.6, refutes(check.se_organization)),
         word(r"HR[AB] ?\d{1,6}", 0.7, ignore_case=True),
         word(r"(?:[TSR]\d{2}[A-Z]{2}\d{4}[A-Z]|(?:19|20)\d{7}[A-Z])", 0.6, refutes(check.sg_uen)),

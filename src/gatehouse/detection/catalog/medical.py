@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from gatehouse.detection.catalog.shapes import GUESS, alone, among_words, entry, shape, word, words
+from gatehouse.detection.catalog.shapes import GUESS_SCORE, alone, among_words, entry, shape, word, words
 from gatehouse.detection.validators import medical as check
 from gatehouse.detection.validators import proves, refutes
 from gatehouse.detection.validators.checksums import digits, luhn
@@ -29,7 +29,7 @@ PATTERNS = (
         word(r"[12]\d{9}", 0.3, refutes(check.npi), needs_context=True),
         word(r"[12]\d{3}[ \-]\d{3}[ \-]\d{3}", 0.3, refutes(check.npi), needs_context=True),
         among_words(r"[12]\d{3}[ \-]\d{3}[ \-]\d{3}", 0.6, refutes(check.npi)),
-        alone(r"[12]\d{9}", GUESS, refutes(check.npi)),
+        alone(r"[12]\d{9}", GUESS_SCORE, refutes(check.npi)),
         context=words("npi, provider, national provider, provider identifier"),
         examples=("NPI 1234567893", "1234-567-893"),
         counterexamples=("NPI 1234567890", "at 1234567893 ms", "6672-9116-8321\n2637 192 750\n6672-9116-8322"),
@@ -48,7 +48,7 @@ PATTERNS = (
         "UK NHS number",
         among_words(r"\d{3} \d{3} \d{4}", 0.7, refutes(check.nhs_and_no_phone)),
         word(r"\d{10}|\d{3}[ \-]\d{3}[ \-]\d{4}", 0.3, refutes(check.nhs), needs_context=True),
-        alone(r"\d{10}", GUESS, refutes(check.nhs)),
+        alone(r"\d{10}", GUESS_SCORE, refutes(check.nhs)),
         alone(r"\d{3} \d{3} \d{4}", 0.6, refutes(check.nhs)),
         alone(r"\d{3}-\d{3}-\d{4}", 0.7, refutes(check.nhs_and_no_phone)),
         context=words("nhs, nhs number, national health, health service, health services, health authority"),
@@ -82,7 +82,7 @@ PATTERNS = (
         "practitioner_id",
         "Practitioner or practice number",
         word(r"\d{9}", 0.3, refutes(check.lanr), needs_context=True),
-        alone(r"\d{9}", GUESS, refutes(check.lanr)),
+        alone(r"\d{9}", GUESS_SCORE, refutes(check.lanr)),
         word(r"\d{9}", 0.2, refutes(check.bsnr), needs_context=True),
         word(r"\d{6,8}", 0.2, needs_context=True),
         context=words(

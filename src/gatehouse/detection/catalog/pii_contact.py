@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from gatehouse.detection.catalog.shapes import GUESS, alone, entry, shape, word, words
+from gatehouse.detection.catalog.shapes import GUESS_SCORE, alone, entry, shape, word, words
 from gatehouse.detection.validators import proves, refutes
 from gatehouse.detection.validators.contact import email_domain, german_street, international_phone, national_phone
 from gatehouse.detection.validators.world import imei
@@ -59,14 +59,14 @@ PATTERNS = (
         ),
         shape(rf"\(0?\d{{2,4}}\)[ .\-]?\d{{2,4}}[ .\-]?\d{{3,4}}(?:[ .\-]\d{{2,4}})?{_EXTENSION}\b", 0.6),
         word(rf"(?:1[ .\-])?[2-9]\d{{2}}[.\-][2-9]\d{{2}}[.\-]\d{{4}}{_EXTENSION}", 0.6),
-        word(r"0\d{1,4}(?:[ .\-/]\d{2,4}){2,5}|0\d{2,4}[ \-/]\d{4,8}", GUESS, refutes(national_phone)),
+        word(r"0\d{1,4}(?:[ .\-/]\d{2,4}){2,5}|0\d{2,4}[ \-/]\d{4,8}", GUESS_SCORE, refutes(national_phone)),
         word(r"0[ \-]?(?:\(\d{3}\)|\d{3})[ \-]\d{3}[ \-]?\d{2}[ \-]?\d{2}", 0.6),
-        word(r"0[2-9]\d{9}", GUESS),
+        word(r"0[2-9]\d{9}", GUESS_SCORE),
         word(rf"\d{{2,4}}(?:[ .\-]\d{{2,4}}){{1,4}}{_EXTENSION}", 0.2, refutes(national_phone)),
         word(r"0?[2-9]\d{6,10}", 0.2, refutes(national_phone)),
         word(r"[2-9]\d{1,4} \d{5,8}", 0.2, refutes(national_phone), needs_context=True),
-        alone(r"0[1-9]\d{8,10}|[2-5]\d{9}", GUESS),
-        alone(r"[2-9]\d{1,2}(?:[ .\-]\d{2,4}){2,3}|[2-9]\d{1,2} \d{4,6}", GUESS, refutes(national_phone)),
+        alone(r"0[1-9]\d{8,10}|[2-5]\d{9}", GUESS_SCORE),
+        alone(r"[2-9]\d{1,2}(?:[ .\-]\d{2,4}){2,3}|[2-9]\d{1,2} \d{4,6}", GUESS_SCORE, refutes(national_phone)),
         context=words(
             "phone, phone number, telephone, tel, mobile, cell, call, fax, whatsapp, sms, dial, hotline, telefon, "
             "handy, mobil, cep, telepono, téléphone, portable, teléfono, móvil, telefono, cellulare, messages to, "
@@ -116,7 +116,7 @@ PATTERNS = (
         "Vehicle registration",
         word(r"[A-ZÄÖÜ]{1,3}[ \-][A-ZÄÖÜ]{1,2}[ \-][1-9]\d{0,3}[EH]?", 0.3),
         alone(r"[A-ZÄÖÜ]{1,3}[ \-][A-ZÄÖÜ]{1,2}[ \-][1-9]\d{0,3}[EH]?", 0.6),
-        word(_UK_PLATE, GUESS),
+        word(_UK_PLATE, GUESS_SCORE),
         # British plates with hyphens or from before 2001, other forms of Indian and Turkish plates, and embassy plates.
         word(
             r"[A-HJ-PR-Y]{2}(?:0[1-9]|[1-7]\d)-[A-HJ-PR-Z]{3}|[A-HJ-NPR-TV-Y]\d{1,3}[ \-]?[A-HJ-PR-Y][A-HJ-PR-Z]{2}"
@@ -130,7 +130,7 @@ PATTERNS = (
         word(_TURKISH_PLATE, 0.3),
         alone(_TURKISH_PLATE, 0.6),
         word(rf"{_INDIAN_STATES}[ \-]?\d{{1,2}}[ \-]?[A-Z]{{1,3}}[ \-]?\d{{4}}", 0.6),
-        word(r"[A-Z]{3}-\d{3}[A-Z]{2}", GUESS),
+        word(r"[A-Z]{3}-\d{3}[A-Z]{2}", GUESS_SCORE),
         alone(r"[A-Z]{3}[ \-]?\d{3}[A-Z]{2}", 0.6),
         context=words(
             "plate, number plate, license plate, licence plate, kennzeichen, fahrzeug, vehicle, registration, plaka, "

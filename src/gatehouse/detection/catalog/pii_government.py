@@ -6,7 +6,7 @@ cases. The evidence is a context word, the usual grouping of the digits, or that
 
 from functools import partial
 
-from gatehouse.detection.catalog.shapes import GUESS, alone, among_words, entry, shape, word, words
+from gatehouse.detection.catalog.shapes import GUESS_SCORE, alone, among_words, entry, shape, word, words
 from gatehouse.detection.validators import europe, proves, refutes, supports, world
 
 pii = partial(entry, "pii", "redact")
@@ -67,7 +67,7 @@ PATTERNS = (
         "Aadhaar number",
         among_words(r"[2-9]\d{3} \d{4} \d{4}", 0.6, refutes(world.in_aadhaar)),
         word(r"[2-9]\d{11}|[2-9]\d{3}[ :\-]\d{4}[ :\-]\d{4}", 0.3, refutes(world.in_aadhaar), needs_context=True),
-        alone(r"[2-9]\d{11}", GUESS, refutes(world.in_aadhaar)),
+        alone(r"[2-9]\d{11}", GUESS_SCORE, refutes(world.in_aadhaar)),
         alone(r"[2-9]\d{3}[ :\-]\d{4}[ :\-]\d{4}", 0.6, refutes(world.in_aadhaar)),
         # `uid` is not a context word, because user ids, calendar entries and Kubernetes objects also have a `uid`.
         context=words("aadhaar, aadhar, uidai"),
@@ -164,7 +164,7 @@ PATTERNS = (
         word(r"1[89]\d{10}", 0.6, refutes(europe.se_personal_of_adults)),
         word(r"(?:18|19|20)?\d{6}[-+]\d{4}|(?:18|19|20)\d{10}", 0.3, refutes(europe.se_personal), needs_context=True),
         word(r"\d{11}", 0.3, refutes(europe.pl_pesel), needs_context=True),
-        alone(r"\d{11}", GUESS, refutes(europe.pl_pesel)),
+        alone(r"\d{11}", GUESS_SCORE, refutes(europe.pl_pesel)),
         word(
             r"[A-Z]{6}\d{2}[A-EHLMPR-T]\d{2}[A-Z]\d{3}[A-Z]",
             0.8,
@@ -194,7 +194,7 @@ PATTERNS = (
         alone(r"T\d{8}", 0.6),
         word(r"\d{2}[0-3]\d[01]\d{3}[A-Z]\d{3}", 0.8, proves(europe.de_pension), ignore_case=True),
         word(r"[12] \d{2} \d{2} (?:\d{2}|2[AB]) \d{3} \d{3} \d{2}", 0.7, proves(europe.fr_nir)),
-        alone(r"[12]\d{2}(?:0[1-9]|1[0-2])(?:\d{2}|2[AB])\d{8}", GUESS, refutes(europe.fr_nir)),
+        alone(r"[12]\d{2}(?:0[1-9]|1[0-2])(?:\d{2}|2[AB])\d{8}", GUESS_SCORE, refutes(europe.fr_nir)),
         word(
             r"[12] ?\d{2} ?\d{2} ?(?:\d{2}|2[AB]) ?\d{3} ?\d{3} ?\d{2}", 0.3, refutes(europe.fr_nir), needs_context=True
         ),
@@ -233,12 +233,12 @@ PATTERNS = (
         "National identity number (Asia)",
         word(r"\d{6}-[1-8]\d{6}", 0.8, refutes(world.kr_resident)),
         word(r"\d{6}[1-8]\d{6}", 0.3, refutes(world.kr_resident), needs_context=True),
-        alone(r"\d{6}[1-8]\d{6}", GUESS, refutes(world.kr_resident)),
+        alone(r"\d{6}[1-8]\d{6}", GUESS_SCORE, refutes(world.kr_resident)),
         word(r"[1-8](?:-\d{4}-\d{5}-\d{2}-\d|\d{12})", 0.3, refutes(world.th_national)),
-        alone(r"[1-8]\d{12}", GUESS, refutes(world.th_national)),
+        alone(r"[1-8]\d{12}", GUESS_SCORE, refutes(world.th_national)),
         word(r"[1-9]\d{10}", 0.3, refutes(world.tr_national), needs_context=True),
-        alone(r"[1-9]\d{10}", GUESS, refutes(world.tr_national)),
-        word(r"[STFGM]\d{7}[A-Z]", GUESS, supports(world.sg_nric)),
+        alone(r"[1-9]\d{10}", GUESS_SCORE, refutes(world.tr_national)),
+        word(r"[STFGM]\d{7}[A-Z]", GUESS_SCORE, supports(world.sg_nric)),
         word(r"[STFGM]\d{7}[A-Z]", 0.3, supports(world.sg_nric), ignore_case=True),
         word(r"[1-9]\d{16}[\dXx]", 0.7, proves(world.cn_resident)),
         word(r"[A-Z][1289]\d{8}", 0.6, proves(world.tw_national), needs_context=True),
@@ -269,7 +269,7 @@ PATTERNS = (
         "national_id_world",
         "National identity number (Africa and the Americas)",
         word(r"\d{13}", 0.3, refutes(world.za_identity), needs_context=True),
-        alone(r"\d{13}", GUESS, refutes(world.za_identity)),
+        alone(r"\d{13}", GUESS_SCORE, refutes(world.za_identity)),
         word(r"[23]\d{13}", 0.3, refutes(world.eg_national), needs_context=True),
         word(r"\d{11}", 0.2, needs_context=True),
         word(r"\d{3}\.\d{3}\.\d{3}-\d{2}", 0.8, proves(world.br_cpf)),
@@ -289,11 +289,11 @@ PATTERNS = (
         "tax_id",
         "Tax number of a person",
         word(r"\d{11}|\d{2} \d{3} \d{3} \d{3}", 0.3, refutes(europe.de_tax_id), needs_context=True),
-        alone(r"\d{11}", GUESS, refutes(europe.de_tax_id)),
+        alone(r"\d{11}", GUESS_SCORE, refutes(europe.de_tax_id)),
         word(r"\d{2,3}/\d{3,4}/\d{4,5}", 0.3, needs_context=True),
         alone(r"\d{2,3}/\d{3,4}/\d{4,5}", 0.6),
         word(r"(?:0[1-9]|1[0-6]|[1-9]\d)\d{2}[0-9]\d{8}", 0.2, needs_context=True),
-        alone(r"0[1-9]\d{11}", GUESS),
+        alone(r"0[1-9]\d{11}", GUESS_SCORE),
         word(r"[A-Z]{3}[ABCFGHJLPT][A-Z]\d{4}[A-Z]", 0.6),
         word(r"[A-Z]{5}\d{4}[A-Z]", 0.2, needs_context=True, ignore_case=True),
         word(r"\d{3} ?\d{3} ?\d{3}", 0.3, refutes(world.au_tfn), needs_context=True),

@@ -12,7 +12,7 @@ from gatehouse.detection.validators.dates import no_time
 from gatehouse.detection.validators.secrets import token
 
 #: Score of an uncertain finding. It is logged, but not redacted by default.
-GUESS = 0.55
+GUESS_SCORE = 0.55
 #: Maximum length of a shape that does not begin with a literal.
 MAX_CHARACTERS_WITHOUT_OPENING = 128
 #: Beginning and end of a complete text, which may be one of several texts that are scanned together.

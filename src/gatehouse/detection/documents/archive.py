@@ -10,8 +10,8 @@ from gatehouse.detection.documents.markup import STRING_END, BadMarkup, Markup
 from gatehouse.detection.documents.output import Output
 from gatehouse.detection.separator import SEPARATOR
 
-_PIECE: Final = 64 * 1024
-_ENCRYPTED: Final = 0x1
+_PIECE_BYTES: Final = 64 * 1024
+_ENCRYPTED_FLAG: Final = 0x1
 _XML: Final = (".xml", ".rels", ".xhtml", ".opf", ".ncx")
 _SHEETS: Final = "xl/worksheets/"
 _SHARED: Final = "xl/sharedStrings.xml"
@@ -36,7 +36,7 @@ def read_archive(data: bytes, output: Output, read_file: Callable[[bytes, Output
             continue
         output.member()
         output.write(name + SEPARATOR)
-        if member.flag_bits & _ENCRYPTED:
+        if member.flag_bits & _ENCRYPTED_FLAG:
             output.add_unread("file", "encrypted")
             continue
         try:
@@ -65,6 +65,6 @@ def _shared_strings(archive: zipfile.ZipFile, output: Output) -> list[str]:
 
 
 def _pieces(file: IO[bytes], output: Output) -> Iterator[bytes]:
-    while piece := file.read(_PIECE):
+    while piece := file.read(_PIECE_BYTES):
         output.unpacked(len(piece))
         yield piece

@@ -27,9 +27,9 @@ _BLANKS: Final = frozenset("\t\n\v\f\r\b\x1b\x1e\ufeff\xa0\u3000")
 #: A line that contains bytes that are not ASCII.
 _NOT_ASCII_LINE: Final = re.compile(rb"(?m)^[^\n\x80-\xff]*+[\x80-\xff][^\n]*\n?")
 #: Number of bytes that are processed in one step.
-_STEP: Final = 256 * 1024
+_STEP_BYTES: Final = 256 * 1024
 #: Maximum bytes or characters that are examined to recognize UTF-16 or visible text.
-_SAMPLE: Final = 4096
+_SAMPLE_BYTES: Final = 4096
 #: Approximate maximum of the bytes that are examined to guess an encoding.
 _MAX_SAMPLE_BYTES: Final = 16 * 1024
 
@@ -48,8 +48,8 @@ def decoded(data: bytes) -> Generator[None, None, DecodedText | None]:
     if wide is not None:
         return wide
     controls = high = 0
-    for start in range(0, len(data), _STEP):
-        part = data[start : start + _STEP]
+    for start in range(0, len(data), _STEP_BYTES):
+        part = data[start : start + _STEP_BYTES]
         controls += len(part) - len(part.translate(None, _CONTROLS))
         high += len(part) - len(part.translate(None, _HIGH))
         yield
@@ -116,8 +116,8 @@ def guessed(data: bytes) -> DecodedText | None:
 def _decode(data: bytes, encoding: str) -> Generator[None, None, str]:
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     pieces = []
-    for start in range(0, len(data), _STEP):
-        pieces.append(decoder.decode(data[start : start + _STEP], start + _STEP >= len(data)))
+    for start in range(0, len(data), _STEP_BYTES):
+        pieces.append(decoder.decode(data[start : start + _STEP_BYTES], start + _STEP_BYTES >= len(data)))
         yield
     return "".join(pieces)
 
@@ -126,8 +126,8 @@ def _utf16(data: bytes) -> str | None:
     """Return the encoding if the data is UTF-16 without a byte order mark. Of each two bytes, one is nearly always zero
     in Latin text, and often zero in other text, because of blanks and digits."""
     middle = len(data) // 2 & ~1
-    half = _SAMPLE // 2
-    sample = data[:_SAMPLE] if len(data) <= _SAMPLE else data[:half] + data[middle : middle + half]
+    half = _SAMPLE_BYTES // 2
+    sample = data[:_SAMPLE_BYTES] if len(data) <= _SAMPLE_BYTES else data[:half] + data[middle : middle + half]
     sample = sample[: len(sample) & ~1]
     units = len(sample) // 2
     first, second = sample[::2].count(0), sample[1::2].count(0)
@@ -140,7 +140,9 @@ def _utf16(data: bytes) -> str | None:
 def _is_visible(text: str) -> bool:
     """Return whether nearly all characters of a sample of the text are visible or blank."""
     middle = len(text) // 2
-    sample = text if len(text) <= _SAMPLE else text[: _SAMPLE // 2] + text[middle : middle + _SAMPLE // 2]
+    sample = (
+        text if len(text) <= _SAMPLE_BYTES else text[: _SAMPLE_BYTES // 2] + text[middle : middle + _SAMPLE_BYTES // 2]
+    )
     invisible = sum(not (character.isprintable() or character in _BLANKS) for character in sample)
     return invisible + sample.count("\ufffd") <= 0.05 * len(sample)
 

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 Kind: TypeAlias = Literal["image", "audio", "file", "pdf", "archive", "compound"]
 
 #: Number of bytes at the beginning of a file in which the header of a PDF must begin.
-_PDF_WITHIN: Final = 1024
+_PDF_HEADER_WITHIN_BYTES: Final = 1024
 _PDF: Final = b"%PDF-"
 _COMPOUND: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ARCHIVE: Final = (b"PK\x03\x04", b"PK\x05\x06")
@@ -45,6 +45,6 @@ def kind_of(data: bytes) -> Kind | None:
         return "archive"
     if data.startswith(_COMPOUND):
         return "compound"
-    if _PDF in data[:_PDF_WITHIN]:
+    if _PDF in data[:_PDF_HEADER_WITHIN_BYTES]:
         return "pdf"
     return next((kind for kind, begins in _OTHERS if begins.match(data)), None)

@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 #: Number of bytes of the length before each message, little-endian.
 LENGTH_PREFIX_BYTES: Final = 4
 #: Maximum number of files that are read concurrently.
-READERS: Final = 2
+READER_PROCESSES: Final = 2
 #: Maximum total size of the files that are being read or wait to be read.
 MAX_WAITING_BYTES: Final = 64 * 1024**2
 #: Number of files after which a process is replaced, because libraries may leak memory.
@@ -51,7 +51,7 @@ class _DocumentReader:
 class Readers:
     """The pool of processes. `stop` must be called in the event loop that used the pool."""
 
-    def __init__(self, *, readers: int = READERS) -> None:
+    def __init__(self, *, readers: int = READER_PROCESSES) -> None:
         self._free = asyncio.Semaphore(readers)
         self._idle: list[_DocumentReader] = []
         self._waiting_bytes = 0

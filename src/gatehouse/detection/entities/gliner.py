@@ -24,11 +24,11 @@ from gatehouse.detection.units import units
 
 #: Labels that are searched for in every text, in the wording that GLiNER models recognize best.
 LABELS: Final = ("person", "organization", "location", "address", "date of birth")
-THRESHOLD: Final = 0.5
+MIN_SCORE: Final = 0.5
 #: Maximum additional labels of one run. Each label makes the run slower.
 LABELS_AT_A_TIME: Final = 25
 #: Maximum number of words of one run. Longer units are read in parts.
-WINDOW: Final = 200
+WINDOW_WORDS: Final = 200
 
 _WORD: Final = re.compile(r"\w+(?:[-_]\w+)*|\S")
 _EXPORTS: Final = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
@@ -92,7 +92,7 @@ class GlinerLibrary(_Gliner):
 
     def _read_unit(self, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
         findings = self._model.predict_entities(
-            unit, list(labels), threshold=THRESHOLD, flat_ner=not nested, multi_label=nested
+            unit, list(labels), threshold=MIN_SCORE, flat_ner=not nested, multi_label=nested
         )
         return [Finding(f["start"], f["end"], f["label"], float(f["score"]), f["label"]) for f in findings]
 
@@ -125,8 +125,8 @@ class GlinerExport(_Gliner):
     def _read_unit(self, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
         words = list(_WORD.finditer(unit))
         findings: list[Finding] = []
-        for at in range(0, len(words), WINDOW):
-            findings.extend(self._read_words(words[at : at + WINDOW], labels))
+        for at in range(0, len(words), WINDOW_WORDS):
+            findings.extend(self._read_words(words[at : at + WINDOW_WORDS], labels))
         return findings
 
     def _read_words(self, words: list[re.Match[str]], labels: Sequence[str]) -> list[Finding]:
@@ -148,7 +148,7 @@ class GlinerExport(_Gliner):
         )
         scores = 1.0 / (1.0 + np.exp(-logits[0].astype(np.float64)))
         findings: list[Finding] = []
-        for first, length, label in zip(*(scores > THRESHOLD).nonzero(), strict=True):
+        for first, length, label in zip(*(scores > MIN_SCORE).nonzero(), strict=True):
             if first + length < size:
                 name, sure = labels[label], float(scores[first, length, label])
                 findings.append(Finding(words[first].start(), words[first + length].end(), name, sure, name))

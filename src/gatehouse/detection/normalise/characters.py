@@ -11,7 +11,7 @@ from gatehouse.detection.normalise.table import DELETED, LOOKALIKE, LOOKALIKES, 
 from gatehouse.detection.normalise.view import View
 
 #: Number of characters on either side of a look-alike that decide whether it is read as a Latin letter.
-REACH: Final = 32
+REACH_CHARACTERS: Final = 32
 
 #: Number of characters that are processed together. It bounds the memory that a long text needs.
 _BLOCK_CHARACTERS: Final = 1 << 16
@@ -59,8 +59,8 @@ def character_view(text: str) -> View:
         places = np.flatnonzero(lookalikes)
         latin = np.zeros_like(lookalikes)
         for start in range(int(places[0]), int(places[-1]) + 1, _BLOCK_CHARACTERS):
-            first, stop = max(0, start - REACH), start + _BLOCK_CHARACTERS
-            window = slice(first, stop + REACH)
+            first, stop = max(0, start - REACH_CHARACTERS), start + _BLOCK_CHARACTERS
+            window = slice(first, stop + REACH_CHARACTERS)
             latin[start:stop] = _meant_as_latin(source[window], lookalikes[window])[start - first : stop - first]
         latin &= lookalikes
         result = np.where(lookalikes, np.where(latin, result & ~LOOKALIKE, source), result)
@@ -72,7 +72,7 @@ def unsettled(view: View, source: str) -> int:
     change."""
     if source.isascii() and "\\" not in source:
         return len(view.text)
-    token = _LAST_TOKEN.search(view.text, max(0, len(view.text) - REACH))
+    token = _LAST_TOKEN.search(view.text, max(0, len(view.text) - REACH_CHARACTERS))
     assert token is not None
     token_source = source[view.start_of(token.start(), len(source)) :]
     if token_source.isascii() and "\\" not in token_source:
@@ -94,8 +94,8 @@ def _meant_as_latin(source: CodePoints, lookalikes: npt.NDArray[np.bool_]) -> np
     # The word around each position extends from the last break before it to the next break.
     first = np.maximum.accumulate(np.where(word, -1, places)) + 1
     stop = np.minimum.accumulate(np.where(word, len(source), places)[::-1])[::-1]
-    first = np.maximum(first, places - REACH)
-    stop = np.minimum(stop, places + REACH)
+    first = np.maximum(first, places - REACH_CHARACTERS)
+    stop = np.minimum(stop, places + REACH_CHARACTERS)
     latin = np.concatenate(([0], np.cumsum(kinds == _LATIN)))
     native = np.concatenate(([0], np.cumsum(kinds == _NATIVE)))
     stop = np.maximum(stop, first)

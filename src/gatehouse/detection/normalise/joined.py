@@ -10,7 +10,7 @@ from gatehouse.detection.regex.byte_search import ANYWHERE, search_of
 from gatehouse.detection.separator import BETWEEN_TEXTS, SEPARATOR
 
 #: Number of characters after a line break that decide whether the break is within a value.
-LOOKAHEAD: Final = 26
+LOOKAHEAD_CHARACTERS: Final = 26
 
 _LETTERS: Final = "[A-Za-z_.+/=-]"
 _PART: Final = "[0-9A-Za-z_.+/=-]"

@@ -24,7 +24,7 @@ from gatehouse.detection.findings import Finding, FindingsByPlace, Place, keep_b
 from gatehouse.detection.normalise import View, seen
 from gatehouse.detection.normalise.decoded import ENCODED
 from gatehouse.detection.normalise.spaced import ROWS
-from gatehouse.detection.pattern import NEAR
+from gatehouse.detection.pattern import NEAR_CHARACTERS
 from gatehouse.detection.pattern_set import PatternSet, Region
 from gatehouse.detection.regex.byte_search import ANYWHERE, Search, search_of
 from gatehouse.detection.separator import TEXT_BEGINS, TEXT_ENDS
@@ -241,9 +241,11 @@ class _Ranked:
         self._starts = [start for start, _, _ in self._findings]
 
     def above(self, finding: Finding) -> bool:
-        """Return whether the finding scores higher than all overlapping findings. Findings that begin more than `NEAR`
-        characters before it are not examined."""
-        indexes = range(bisect_left(self._starts, finding.start - NEAR), bisect_left(self._starts, finding.end))
+        """Return whether the finding scores higher than all overlapping findings. Findings that begin more than
+        `NEAR_CHARACTERS` before it are not examined."""
+        indexes = range(
+            bisect_left(self._starts, finding.start - NEAR_CHARACTERS), bisect_left(self._starts, finding.end)
+        )
         return all(
             end <= finding.start or score < finding.score for _, end, score in map(self._findings.__getitem__, indexes)
         )
@@ -251,7 +253,7 @@ class _Ranked:
     def is_certain(self, start: int, end: int) -> bool:
         """Return whether a finding with score 1.0 covers the place from `start` to `end`. The first and the last
         character of a place need not be covered, because they are not part of its value."""
-        indexes = range(bisect_left(self._starts, start - NEAR), bisect_right(self._starts, start + 1))
+        indexes = range(bisect_left(self._starts, start - NEAR_CHARACTERS), bisect_right(self._starts, start + 1))
         return any(
             finding_end >= end - 1 and score >= 1.0
             for _, finding_end, score in map(self._findings.__getitem__, indexes)
@@ -282,7 +284,7 @@ def _regions(places: Iterable[Span], length: int) -> Iterator[Region]:
     for place, stop in sorted(places):
         first, end = max(place, last), min(stop, length)
         if first < end:
-            yield Region(first, end, min(length, end + NEAR + 2))
+            yield Region(first, end, min(length, end + NEAR_CHARACTERS + 2))
             last = end
 
 

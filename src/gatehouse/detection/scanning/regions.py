@@ -4,7 +4,7 @@ import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from gatehouse.detection.pattern import NEAR
+from gatehouse.detection.pattern import NEAR_CHARACTERS
 from gatehouse.detection.pattern_set import AFTER_ESCAPE, Region
 
 
@@ -21,13 +21,13 @@ def regions_near_escapes(
         if escape - reach >= last:
             break
         if stop >= 0 and escape - reach > stop:
-            yield Region(begin, stop, min(end, stop + NEAR + 2), since=since, escapes=escaped)
+            yield Region(begin, stop, min(end, stop + NEAR_CHARACTERS + 2), since=since, escapes=escaped)
             stop = -1
         if stop < 0:
             begin = max(first, escape - reach)
         stop = min(last, escape + AFTER_ESCAPE)
     if begin < stop:
-        yield Region(begin, stop, min(end, stop + NEAR + 2), since=since, escapes=escaped)
+        yield Region(begin, stop, min(end, stop + NEAR_CHARACTERS + 2), since=since, escapes=escaped)
 
 
 def regions_around_seams(
@@ -38,7 +38,7 @@ def regions_around_seams(
     *,
     width: int = 1,
     longest: int = sys.maxsize,
-    reach: int = NEAR,
+    reach: int = NEAR_CHARACTERS,
 ) -> Iterator[Region]:
     """Yield the regions between `first` and `last` in which a match that contains one of `seams` may begin. Such a
     match begins at most `reach` characters before the seam. The view is known up to `end`. `longest` and `width` are
@@ -53,4 +53,4 @@ def regions_around_seams(
             place += 1
         begin, stop = max(begin, first), min(stop, last)
         if begin < stop:
-            yield Region(begin, stop, min(end, stop + NEAR + 2), longest, seams[own:place], width)
+            yield Region(begin, stop, min(end, stop + NEAR_CHARACTERS + 2), longest, seams[own:place], width)

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from gatehouse.detection.findings import Finding, FindingsByPlace, KnownFindings, Place, by_place, keep_best
 from gatehouse.detection.normalise import View, escapes, joined, seen
 from gatehouse.detection.normalise import decoded as decoding
-from gatehouse.detection.pattern import NEAR
+from gatehouse.detection.pattern import NEAR_CHARACTERS
 from gatehouse.detection.pattern_set import PatternSet, Region
 from gatehouse.detection.regex.byte_search import ANYWHERE
 from gatehouse.detection.scanning import ciphers
@@ -32,7 +32,7 @@ _MAX_ALIGNING_CHARACTERS: Final = 64
 _PROBE_CHARACTERS: Final = 128
 #: Number of characters after a slice that are also searched for candidates, because a match that begins in the slice
 #: may extend into them. A decoded character may be encoded by six characters.
-_LOOKAHEAD_CHARACTERS: Final = 6 * NEAR
+_LOOKAHEAD_CHARACTERS: Final = 6 * NEAR_CHARACTERS
 
 
 def scan(

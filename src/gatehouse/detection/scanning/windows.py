@@ -23,28 +23,28 @@ from gatehouse.detection.findings import Finding, FindingsByPlace, KnownFindings
 from gatehouse.detection.normalise import View, characters, escapes, joined, seen
 from gatehouse.detection.normalise.hidden import Hidden, hidden_view
 from gatehouse.detection.normalise.spaced import Spaced, spaced_begun, spaced_view
-from gatehouse.detection.pattern import CONTEXT_BEFORE, NEAR
+from gatehouse.detection.pattern import CONTEXT_CHARACTERS_BEFORE, NEAR_CHARACTERS
 from gatehouse.detection.pattern_set import MatchChain, PatternSet, Region
 from gatehouse.detection.scanning.regions import regions_around_seams, regions_near_escapes
 from gatehouse.detection.search.growth import has_rare_characters
 
 #: Number of new code points after which the settled position is computed again.
-STEP: Final = 32
+STEP_CHARACTERS: Final = 32
 #: Number of new code points after which the text is searched again.
-SEARCH_STEP: Final = 64
+SEARCH_STEP_CHARACTERS: Final = 64
 #: Number of characters before a match that may affect it. The factor 3 is for views without line breaks, in which a
 #: line break of two characters may have been removed next to each character.
-_BEFORE_CHARACTERS: Final = 3 * CONTEXT_BEFORE + characters.REACH + joined.LOOKAHEAD
+_BEFORE_CHARACTERS: Final = 3 * CONTEXT_CHARACTERS_BEFORE + characters.REACH_CHARACTERS + joined.LOOKAHEAD_CHARACTERS
 #: Number of characters of the tail before the settled position. If a derived view appears later, its search begins
 #: there.
-_KEPT_CHARACTERS: Final = _BEFORE_CHARACTERS + NEAR + 2
+_KEPT_CHARACTERS: Final = _BEFORE_CHARACTERS + NEAR_CHARACTERS + 2
 #: Length at which the tail is shortened if no search has shortened it before.
 _MAX_TAIL_CHARACTERS: Final = 1536
 #: Maximum length of unsettled text that is examined as prose. Longer text seldom lacks possible matches.
 _MAX_PROSE_CHARACTERS: Final = 128
 #: Number of characters before the settled position in which an escape, a line break or a row of separated characters
 #: may begin that affects a match after the settled position.
-_PROSE_LOOKBEHIND_CHARACTERS: Final = CONTEXT_BEFORE + 32
+_PROSE_LOOKBEHIND_CHARACTERS: Final = CONTEXT_CHARACTERS_BEFORE + 32
 #: Minimum characters, after the first one, of a value with separators between its characters.
 _MIN_SPACED_CHARACTERS: Final = 6
 
@@ -112,8 +112,8 @@ class Scanner:
         self._base = 0
         self._settled = start
         self._released = 0
-        self._due = STEP
-        self._search_due = SEARCH_STEP
+        self._due = STEP_CHARACTERS
+        self._search_due = SEARCH_STEP_CHARACTERS
         #: findings that begin at the settled position or later
         self._pending: list[Finding] = []
         #: findings that overlap each other, and their common start and end; they are not released, because the last one
@@ -140,10 +140,10 @@ class Scanner:
             return [], self._released
         if not self._settle_prose() and end >= self._search_due:
             self._search_to_settled(final=False)
-            self._search_due = end + max(SEARCH_STEP, (end - self._settled) // 8)
+            self._search_due = end + max(SEARCH_STEP_CHARACTERS, (end - self._settled) // 8)
         # The cost of a run grows with the length of the unsettled text. The distance to the next run grows in the same
         # proportion, so that the total cost is linear.
-        self._due = end + max(STEP, (end - self._settled) // 8)
+        self._due = end + max(STEP_CHARACTERS, (end - self._settled) // 8)
         return self._release(final=False)
 
     def unreleased_findings(self) -> list[Finding]:
@@ -297,7 +297,9 @@ class Scanner:
                 keep_best(findings, plain_findings)
                 self._plain_places.update(map(by_place, plain_findings))
             if views.joined_view is not None:
-                over = self._regions(views.joined_view, views.seams, last, chains.over_breaks, width=2, longest=NEAR)
+                over = self._regions(
+                    views.joined_view, views.seams, last, chains.over_breaks, width=2, longest=NEAR_CHARACTERS
+                )
                 new, last = self._search_regions(
                     patterns, views.joined_view, over, chains.over_breaks, last, final=final
                 )
@@ -322,7 +324,12 @@ class Scanner:
                 keep_best(findings, new)
             if spaced is not None and patterns.as_written is None:
                 over = self._regions(
-                    spaced.view, spaced.seams, last, chains.spaced, width=_MIN_SPACED_CHARACTERS, longest=NEAR
+                    spaced.view,
+                    spaced.seams,
+                    last,
+                    chains.spaced,
+                    width=_MIN_SPACED_CHARACTERS,
+                    longest=NEAR_CHARACTERS,
                 )
                 new, last = self._search_regions(patterns, spaced.view, over, chains.spaced, last, final=final)
                 keep_best(findings, self._without_partial_escapes(new, nested))

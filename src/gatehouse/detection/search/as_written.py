@@ -10,7 +10,7 @@ import re2
 
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.normalise import View
-from gatehouse.detection.pattern import CONTEXT_AFTER, CONTEXT_BEFORE, Pattern, Shape
+from gatehouse.detection.pattern import CONTEXT_CHARACTERS_AFTER, CONTEXT_CHARACTERS_BEFORE, Pattern, Shape
 from gatehouse.detection.regex import re2_syntax
 from gatehouse.detection.regex.byte_search import (
     ANYWHERE,
@@ -32,7 +32,7 @@ from gatehouse.detection.search.walks import (
 #: A byte that does not occur in UTF-8. No part of a regex matches it, so no match spans it.
 _SEPARATOR_BYTE: Final = b"\xff"
 #: Number of characters after a match in which a context word can affect the match's score.
-_CONTEXT_LOOKAHEAD: Final = CONTEXT_AFTER + 2
+_CONTEXT_LOOKAHEAD: Final = CONTEXT_CHARACTERS_AFTER + 2
 #: Maximum RE2 instructions of the shapes that are combined into one search.
 _MAX_GROUP_INSTRUCTIONS: Final = 2_000
 #: Size of the first and of the largest window in the search for the first possible match.
@@ -254,7 +254,7 @@ def _in_context(shape: CompiledShape, view: View, start: int, stop: int) -> bool
     # Search only near the two ends of the match, because the match may be as long as the text. The search also needs
     # the characters next to a context word, which show whether it is a whole word: one character before the word, and
     # two after it, since a plural `s` may follow.
-    first = max(0, start - CONTEXT_BEFORE - 1)
+    first = max(0, start - CONTEXT_CHARACTERS_BEFORE - 1)
     before, after = view.text[first : start + 2], view.text[stop - 1 : stop + _CONTEXT_LOOKAHEAD]
     return matching.in_context(shape, before, start - first, len(before)) or matching.in_context(shape, after, 0, 1)
 

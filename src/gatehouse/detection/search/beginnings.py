@@ -15,7 +15,7 @@ _MAX_CLASS_CHARACTERS: Final = 6
 _MIN_WORD_LETTERS: Final = 3
 #: Visible ASCII characters. In RE2 `\\d` and `\\w` are ASCII.
 _VISIBLE: Final = frozenset((*range(0x21, 0x7F), ord(UNDERSCORE)))
-_BLANK: Final = 0x20
+_SPACE_CODE: Final = 0x20
 _BLANK_CATEGORIES: Final = frozenset({op.CATEGORY_SPACE, op.CATEGORY_NOT_DIGIT, op.CATEGORY_NOT_WORD})
 _VISIBLE_CATEGORIES: Final = frozenset({op.CATEGORY_DIGIT, op.CATEGORY_WORD})
 #: A literal, and whether it is the complete match of its part of the regex. More characters follow an incomplete one.
@@ -100,8 +100,8 @@ def _takes_blank(nodes: Iterable[Any]) -> bool:
         return False
     negated = argument[0][0] is op.NEGATE
     contains = any(
-        (kind is op.LITERAL and value == _BLANK)
-        or (kind is op.RANGE and value[0] <= _BLANK <= value[1])
+        (kind is op.LITERAL and value == _SPACE_CODE)
+        or (kind is op.RANGE and value[0] <= _SPACE_CODE <= value[1])
         or (kind is op.CATEGORY and value in _BLANK_CATEGORIES)
         for kind, value in argument
     )

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import re2
 
-from gatehouse.detection.pattern import NEAR
+from gatehouse.detection.pattern import NEAR_CHARACTERS
 from gatehouse.detection.regex.byte_search import (
     ANYWHERE,
     HERE,
@@ -93,8 +93,8 @@ class SearchedPiece(NamedTuple):
 
     def search_end(self, longest: int) -> int:
         """Return the byte at which a search for matches of at most `longest` characters ends. Matches longer than
-        `NEAR` may extend to the end of `data`."""
-        return self.end if longest <= NEAR else len(self.data)
+        `NEAR_CHARACTERS` may extend to the end of `data`."""
+        return self.end if longest <= NEAR_CHARACTERS else len(self.data)
 
 
 class CandidateMatch(NamedTuple):
@@ -278,7 +278,7 @@ def _group_searches(regexes: Sequence[Regex]) -> list[Search | None]:
 
 def _any_of(regexes: Sequence[Regex]) -> Search | None:
     """Return one search for all of the regexes, or None if it would be no faster than a search for each of them."""
-    if len(regexes) < 2 or any(regex.longest > NEAR for regex in regexes):
+    if len(regexes) < 2 or any(regex.longest > NEAR_CHARACTERS for regex in regexes):
         return None
     combined = "|".join(f"(?{'i' if regex.ignore_case else '-i'}:{regex.regex})" for regex in regexes)
     if len(combined) > _MAX_ALTERNATION_CHARACTERS:

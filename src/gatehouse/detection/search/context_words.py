@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import re2
 
 from gatehouse.detection.normalise import View
-from gatehouse.detection.pattern import CONTEXT_AFTER, CONTEXT_BEFORE
+from gatehouse.detection.pattern import CONTEXT_CHARACTERS_AFTER, CONTEXT_CHARACTERS_BEFORE
 from gatehouse.detection.regex.byte_search import ANYWHERE, Search, search_of
 from gatehouse.detection.search import matching
 
@@ -29,11 +29,11 @@ class WordPositions(NamedTuple):
     def bits_near(self, start: int, end: int) -> int:
         """Return the union of the masks of the words near the finding from `start` to `end`."""
         near_bits = 0
-        for index in range(bisect_left(self.begins, start - CONTEXT_BEFORE), len(self.begins)):
+        for index in range(bisect_left(self.begins, start - CONTEXT_CHARACTERS_BEFORE), len(self.begins)):
             begin, word_end = self.begins[index], self.ends[index]
-            if begin >= end + CONTEXT_AFTER:
+            if begin >= end + CONTEXT_CHARACTERS_AFTER:
                 break
-            if word_end <= start or (begin >= end and word_end <= end + CONTEXT_AFTER):
+            if word_end <= start or (begin >= end and word_end <= end + CONTEXT_CHARACTERS_AFTER):
                 near_bits |= self.bits[index]
         return near_bits
 
@@ -57,8 +57,8 @@ class Contexts:
 
     def words_near(self, view: View, first: int, last: int) -> WordPositions:
         """Return the positions of the words near the characters from `first` to `last`."""
-        start = view.byte(max(0, first - CONTEXT_BEFORE - 1))
-        end = view.byte(min(len(view), last + CONTEXT_AFTER + 2))
+        start = view.byte(max(0, first - CONTEXT_CHARACTERS_BEFORE - 1))
+        end = view.byte(min(len(view), last + CONTEXT_CHARACTERS_AFTER + 2))
         matches = [match for search in self._searches for match in self._matches(search, view, start, end)]
         if not matches:
             return NONE

@@ -7,14 +7,14 @@ Each match of a shape is processed as follows, in the order of the text:
 2. The validator checks the finding. If it returns false, the finding is rejected. If it returns true, the score is
    `VALID_SCORE`. If it returns None, the score is the score of the shape.
 3. A context word of the pattern near the finding adds `CONTEXT_BONUS` to the score, up to 1.0. Near means within
-   `CONTEXT_BEFORE` code points before the finding or `CONTEXT_AFTER` code points after it. If the shape needs a context
-   word and none is near, the finding is rejected.
+   `CONTEXT_CHARACTERS_BEFORE` code points before the finding or `CONTEXT_CHARACTERS_AFTER` code points after it. If the
+   shape needs a context word and none is near, the finding is rejected.
 4. If the text right before the finding matches the shape's `not_preceded_by`, or does not match its `preceded_by`, the
-   finding is rejected. Only `CONTEXT_BEFORE` code points are examined.
+   finding is rejected. Only `CONTEXT_CHARACTERS_BEFORE` code points are examined.
 5. The search continues after the match, so that findings of one shape do not overlap. After a rejected finding, the
    search continues after the first character of the match, so that a number with a wrong check digit does not hide
-   another number that begins within it. This exception applies only to shapes of at most `NEAR` code points, because
-   longer matches would be searched many times.
+   another number that begins within it. This exception applies only to shapes of at most `NEAR_CHARACTERS` code points,
+   because longer matches would be searched many times.
 
 A shape that splits at underscores reads each `_` as `UNDERSCORE`, a control character that is not part of a word.
 
@@ -31,10 +31,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import re2
 
 from gatehouse.detection.pattern import (
-    CONTEXT_AFTER,
-    CONTEXT_BEFORE,
     CONTEXT_BONUS,
-    NEAR,
+    CONTEXT_CHARACTERS_AFTER,
+    CONTEXT_CHARACTERS_BEFORE,
+    NEAR_CHARACTERS,
     VALID_SCORE,
     Pattern,
     Shape,
@@ -45,7 +45,7 @@ from gatehouse.detection.pattern import (
 Regex: TypeAlias = Any
 
 #: Maximum memory of an RE2 automaton, in bytes. RE2 refuses to compile a regex that needs more.
-MAX_MEMORY: Final = 8 << 20
+MAX_MEMORY_BYTES: Final = 8 << 20
 _MAX_CHUNK_CHARACTERS: Final = 6_000
 #: The character that replaces a `_` that separates words: the file separator, which almost never occurs in texts.
 UNDERSCORE: Final = "\x1c"
@@ -89,7 +89,7 @@ def options(*, ignore_case: bool = False) -> Any:
     result = re2.Options()
     result.case_sensitive = not ignore_case
     result.log_errors = False
-    result.max_mem = MAX_MEMORY
+    result.max_mem = MAX_MEMORY_BYTES
     return result
 
 
@@ -149,7 +149,7 @@ def compile_context(words: tuple[str, ...]) -> Regex | None:
     if not words:
         return None
     # Short words come first. If several words begin at one position, the shortest one is the most likely to end within
-    # `CONTEXT_AFTER` code points.
+    # `CONTEXT_CHARACTERS_AFTER` code points.
     return re2.compile(standing_alone(sorted(words, key=len)), options(ignore_case=True))
 
 
@@ -163,7 +163,7 @@ def compile_shape(shape: Shape, context: Regex | None = None) -> CompiledShape:
         shape.validator,
         shape.needs_context,
         shape.splits_at_underscore,
-        shape.max_length <= NEAR,
+        shape.max_length <= NEAR_CHARACTERS,
         context,
         _at_end(shape.not_preceded_by),
         _at_end(shape.preceded_by),
@@ -216,7 +216,9 @@ def in_context(compiled: CompiledShape, text: str, start: int, end: int) -> bool
     match = compiled.context.search(text) if compiled.context is not None else None
     while match is not None:
         first, stop = match.span(match.lastindex)
-        if (start - CONTEXT_BEFORE <= first and stop <= start) or (end <= first and stop <= end + CONTEXT_AFTER):
+        if (start - CONTEXT_CHARACTERS_BEFORE <= first and stop <= start) or (
+            end <= first and stop <= end + CONTEXT_CHARACTERS_AFTER
+        ):
             return True
         match = match.re.search(text, match.start() + 1)
     return False
@@ -227,7 +229,7 @@ def allowed_before(compiled: CompiledShape, text: str, start: int) -> bool:
     if compiled.not_preceded_by is None and compiled.preceded_by is None:
         return True
     # Decoded text may contain lone surrogates, which UTF-8 cannot encode.
-    before = text[max(0, start - CONTEXT_BEFORE) : start].encode("utf-8", "replace")
+    before = text[max(0, start - CONTEXT_CHARACTERS_BEFORE) : start].encode("utf-8", "replace")
     if compiled.not_preceded_by is not None and compiled.not_preceded_by.search(before):
         return False
     return compiled.preceded_by is None or bool(compiled.preceded_by.search(before))

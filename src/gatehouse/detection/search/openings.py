@@ -6,13 +6,13 @@ from typing import Final, NamedTuple
 import re2
 
 from gatehouse.detection.normalise import View, joined
-from gatehouse.detection.pattern import CONTEXT_AFTER
+from gatehouse.detection.pattern import CONTEXT_CHARACTERS_AFTER
 from gatehouse.detection.regex.byte_search import ANYWHERE, Search, search_of
 from gatehouse.detection.search import matching
 
 #: Number of characters after a match that may affect it. They are examined for `\b`, for context words and for a line
 #: break within a value.
-LOOKAHEAD: Final = max(CONTEXT_AFTER, joined.LOOKAHEAD) + 2
+LOOKAHEAD_CHARACTERS: Final = max(CONTEXT_CHARACTERS_AFTER, joined.LOOKAHEAD_CHARACTERS) + 2
 
 
 class Reach(NamedTuple):
@@ -28,22 +28,22 @@ class Openings:
     """Computes the part of a stream that is settled: no match that begins in it can extend beyond the end.
 
     The last `window` characters are never settled. `window` is the maximum match length of the shapes without an
-    opening, plus `LOOKAHEAD`. Shapes with longer matches have an opening. Text from an opening on is settled only when
-    the maximum match length of its shapes has arrived after it."""
+    opening, plus `LOOKAHEAD_CHARACTERS`. Shapes with longer matches have an opening. Text from an opening on is settled
+    only when the maximum match length of its shapes has arrived after it."""
 
     def __init__(self, reaches: Iterable[Reach], *, splits_at_underscore: bool = False) -> None:
         reaches = list(reaches)
         self._splits = splits_at_underscore
         #: maximum match length, in characters, of the shapes without an opening
         self.longest_without_opening = max((reach.max_length for reach in reaches if reach.opening is None), default=0)
-        self.window = self.longest_without_opening + LOOKAHEAD
+        self.window = self.longest_without_opening + LOOKAHEAD_CHARACTERS
         # For each opening: the number of characters that must arrive, and whether the opening may be within a word.
         lengths: dict[str, int] = {}
         in_words: dict[str, bool] = {}
         for max_length, opening, in_word in reaches:
-            if opening is not None and max_length + LOOKAHEAD > self.window:
+            if opening is not None and max_length + LOOKAHEAD_CHARACTERS > self.window:
                 literal = opening.lower()
-                lengths[literal] = max(lengths.get(literal, 0), max_length + LOOKAHEAD)
+                lengths[literal] = max(lengths.get(literal, 0), max_length + LOOKAHEAD_CHARACTERS)
                 in_words[literal] = in_words.get(literal, False) or in_word
         #: for each opening, the maximum of `lengths` over all openings that may match at the same position
         self._needed = {

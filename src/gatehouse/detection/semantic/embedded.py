@@ -63,7 +63,7 @@ class EmbeddedClassifier:
 
     def embed(self, text: str) -> Vector:
         """Return the vector of the first window of a text. A short text is one window."""
-        return self._backbone.embed(self._backbone.tokens(text)[: windows.WINDOW])
+        return self._backbone.embed(self._backbone.tokens(text)[: windows.WINDOW_TOKENS])
 
     def read(self, text: str) -> ReadWindows:
         ids = self._backbone.tokens(text)

@@ -9,20 +9,20 @@ import numpy as np
 from gatehouse.detection.semantic.backbone import Vector
 
 #: Maximum tokens of a window, about 120 English words.
-WINDOW: Final = 160
-OVERLAP: Final = 32
+WINDOW_TOKENS: Final = 160
+OVERLAP_TOKENS: Final = 32
 #: Maximum number of windows of a text that are read. Each takes about 11 ms.
 MAX_WINDOWS: Final = 6
 #: Tokens of a passage. The most suspicious passage is also read separately, because one sentence has little weight in a
 #: window of prose.
-PASSAGE: Final = 32
+PASSAGE_TOKENS: Final = 32
 
 
 def spans(tokens: int) -> list[tuple[int, int]]:
     """Return the start and end of each window. There are as few windows as possible, and they have similar lengths. An
     empty text has one empty window."""
-    count = max(1, math.ceil((tokens - OVERLAP) / (WINDOW - OVERLAP)))
-    length = math.ceil((tokens + OVERLAP * (count - 1)) / count)
+    count = max(1, math.ceil((tokens - OVERLAP_TOKENS) / (WINDOW_TOKENS - OVERLAP_TOKENS)))
+    length = math.ceil((tokens + OVERLAP_TOKENS * (count - 1)) / count)
     starts = [round(number * (tokens - length) / max(count - 1, 1)) for number in range(count)]
     return [(start, start + length) for start in starts]
 
@@ -37,7 +37,7 @@ def choose(windows: Sequence[tuple[int, int]], suspicion: Vector) -> list[tuple[
 
 def passages(tokens: int) -> list[tuple[int, int]]:
     """Return the start and end of each passage. Passages overlap. A text of less than two passages has none."""
-    if tokens < 2 * PASSAGE:
+    if tokens < 2 * PASSAGE_TOKENS:
         return []
-    starts = [*range(0, tokens - PASSAGE, PASSAGE // 4), tokens - PASSAGE]
-    return [(start, start + PASSAGE) for start in starts]
+    starts = [*range(0, tokens - PASSAGE_TOKENS, PASSAGE_TOKENS // 4), tokens - PASSAGE_TOKENS]
+    return [(start, start + PASSAGE_TOKENS) for start in starts]

@@ -18,7 +18,7 @@ Vectors = NDArray[np.float32]
 #: Maximum number of labels whose prototypes are cached.
 _MAX_CACHED_PROTOTYPES: Final = 512
 #: Number of examples of a label that determine the similarity: the nearest ones.
-_NEAREST: Final = 2
+_NEAREST_PROTOTYPES: Final = 2
 
 
 class KnownLabel(msgspec.Struct, frozen=True):
@@ -45,9 +45,9 @@ class _Prototype(msgspec.Struct, frozen=True):
 
 
 def nearness(texts: Vectors, prototypes: Vectors) -> Vector:
-    """Return for each text its mean similarity to the `_NEAREST` nearest prototypes."""
+    """Return for each text its mean similarity to the `_NEAREST_PROTOTYPES` nearest prototypes."""
     similarities = np.sort(texts @ prototypes.T, axis=1)
-    scores: Vector = similarities[:, -_NEAREST:].mean(axis=1)
+    scores: Vector = similarities[:, -_NEAREST_PROTOTYPES:].mean(axis=1)
     return scores
 
 

@@ -10,7 +10,7 @@ from gatehouse.detection.models import TierName
 Key: TypeAlias = tuple[TierName, tuple[str, ...], bytes]
 
 #: Maximum number of cached answers. An answer is a few findings or scores, so they take a few megabytes.
-ENTRIES: Final = 10_000
+MAX_ENTRIES: Final = 10_000
 #: Maximum number of findings or scores of an answer that is cached. It bounds the memory.
 _MAX_CACHED_PARTS: Final = 100
 
@@ -36,7 +36,7 @@ class Cache:
         if len(answer) > _MAX_CACHED_PARTS:
             return
         self._answers[key] = answer
-        if len(self._answers) > ENTRIES:
+        if len(self._answers) > MAX_ENTRIES:
             self._answers.popitem(last=False)
 
     def clear(self) -> None:

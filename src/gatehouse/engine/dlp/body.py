@@ -93,7 +93,7 @@ async def inspect_answer(
             single_text_findings = findings_by_slot[id(texts[number])]
             patterns = [*single_text_findings.patterns, _piece(value.finding, (start, end))]
             findings_by_slot[id(texts[number])] = single_text_findings._replace(patterns=patterns)
-    if not any(map(any, findings_by_slot.values())) and not examiner.inspection.labels.values:
+    if not any(map(any, findings_by_slot.values())) and not examiner.inspection.labels.originals_by_label:
         return [], None
     channels = await examiner.run_steps(size, _inspect_texts(texts, findings_by_slot, examiner), fallback=[])
     if channels and (blocking_hit := channels[-1][1].blocking_hit) is not None:

@@ -51,8 +51,9 @@ class Replacement(msgspec.Struct, frozen=True, gc=False):
 
 class Inspection:
     """The inspection of the input and output of one request. `action` is the strongest action so far, and None while
-    nothing has been inspected. `seconds` is the time that the inspection took. `numbers` are the highest label numbers
-    that were used before. `owner` is the owner of the inspection's long work (`turns`)."""
+    nothing has been inspected. `seconds` is the time that the inspection took.
+    `last_label_numbers` are the highest label numbers already used (`Labels`). `owner` is the owner of the inspection's
+    long work (`turns`)."""
 
     __slots__ = ("_budgets", "_events", "_groups", "action", "labels", "owner", "policy", "seconds")
 
@@ -61,13 +62,13 @@ class Inspection:
         policy: DlpPolicy,
         groups: Iterable[UUID] = (),
         *,
-        numbers: Mapping[str, int] = NO_LABEL_NUMBERS,
+        last_label_numbers: Mapping[str, int] = NO_LABEL_NUMBERS,
         owner: WorkOwner = NO_OWNER,
     ) -> None:
         self.policy = policy
         self.owner = owner
         self._budgets: dict[tuple[str, WorkKind], WorkBudget] = {}
-        self.labels = Labels(numbers)
+        self.labels = Labels(last_label_numbers)
         self.action: str | None = None
         self.seconds = 0.0
         self._groups = tuple(groups)

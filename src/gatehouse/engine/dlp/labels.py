@@ -7,27 +7,27 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-_NOT_IN_LABELS = re.compile(r"[^A-Z0-9]+")
+_INVALID_LABEL_CHARACTERS = re.compile(r"[^A-Z0-9]+")
 _LABEL = re.compile(r"\[[A-Z0-9_]+\]")
 
 NO_LABEL_NUMBERS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Labels:
-    """The labels of one request. Labels are numbered by entity type in the order of their appearance. Numbering
-    continues after `numbers`, the highest numbers used before."""
+    """The labels of one request. The labels of each entity type are numbered in the order in which their values occur.
+    `last_numbers` maps an entity type to the highest number already used; numbering continues from there."""
 
-    __slots__ = ("_by_value", "_reserved", "_unsearched_texts", "max_length", "numbers", "values")
+    __slots__ = ("_by_value", "_reserved", "_unsearched_texts", "last_numbers", "max_length", "originals_by_label")
 
-    def __init__(self, numbers: Mapping[str, int] = NO_LABEL_NUMBERS) -> None:
+    def __init__(self, last_numbers: Mapping[str, int] = NO_LABEL_NUMBERS) -> None:
         self._by_value: dict[tuple[str, str], str] = {}
-        #: the highest number used, by entity type as it is spelled in labels
-        self.numbers: dict[str, int] = dict(numbers)
+        #: Highest label number used so far, keyed by the entity type in its label spelling (for example `CREDIT_CARD`).
+        self.last_numbers: dict[str, int] = dict(last_numbers)
         self._reserved: set[str] = set()
         self._unsearched_texts: list[str] = []
-        #: the original values of reversible labels, by label
-        self.values: dict[str, str] = {}
-        #: length of the longest reversible label in code points
+        #: Original values of the reversible labels, keyed by label.
+        self.originals_by_label: dict[str, str] = {}
+        #: Length of the longest reversible label in code points.
         self.max_length = 0
 
     def reserve_labels_in(self, text: str) -> None:
@@ -38,21 +38,22 @@ class Labels:
             self._unsearched_texts.append(text)
 
     def label_for(self, entity_type: str, value: str, *, reversible: bool = False) -> str:
-        """Return the label of a value. If `reversible`, the value replaces the label again in the answer."""
-        kind = _NOT_IN_LABELS.sub("_", entity_type.upper()).strip("_") or "REDACTED"
-        label = self._by_value.get((kind, value))
+        """Return the label of a value. If `reversible` is true, the label is replaced with the original value in the
+        model's response."""
+        label_type = _INVALID_LABEL_CHARACTERS.sub("_", entity_type.upper()).strip("_") or "REDACTED"
+        label = self._by_value.get((label_type, value))
         if label is None:
-            label = self._by_value[kind, value] = self._next(kind)
-        if reversible and label not in self.values:
-            self.values[label] = value
+            label = self._by_value[label_type, value] = self._next(label_type)
+        if reversible and label not in self.originals_by_label:
+            self.originals_by_label[label] = value
             self.max_length = max(self.max_length, len(label))
         return label
 
-    def _next(self, kind: str) -> str:
+    def _next(self, label_type: str) -> str:
         while self._unsearched_texts:
             self._reserved.update(_LABEL.findall(self._unsearched_texts.pop()))
         while True:
-            number = self.numbers[kind] = self.numbers.get(kind, 0) + 1
-            label = f"[{kind}_{number}]"
+            number = self.last_numbers[label_type] = self.last_numbers.get(label_type, 0) + 1
+            label = f"[{label_type}_{number}]"
             if label not in self._reserved:
                 return label

@@ -28,9 +28,9 @@ MAX_INLINE_CHARACTERS: Final = 8 * LONG_TEXT_CHARACTERS
 #: Time that work runs before the next work is selected.
 TURN_SECONDS: Final = 0.003
 #: Maximum number of units of work that may wait: of one user, of one organization, and in total.
-MAX_WAITING_PER_USER: Final = 16
-MAX_WAITING_PER_ORGANIZATION: Final = 64
-MAX_WAITING: Final = 512
+MAX_WAITING_TURNS_PER_USER: Final = 16
+MAX_WAITING_TURNS_PER_ORGANIZATION: Final = 64
+MAX_WAITING_TURNS: Final = 512
 
 
 class WorkOwner(NamedTuple):
@@ -138,9 +138,9 @@ class FairScheduler:
             )
             user_work = organization_work.users.get(user_id) or _User(_least_used(organization_work.users.values()))
             if (
-                self._waiting >= MAX_WAITING
-                or organization_work.waiting >= MAX_WAITING_PER_ORGANIZATION
-                or user_work.waiting >= MAX_WAITING_PER_USER
+                self._waiting >= MAX_WAITING_TURNS
+                or organization_work.waiting >= MAX_WAITING_TURNS_PER_ORGANIZATION
+                or user_work.waiting >= MAX_WAITING_TURNS_PER_USER
             ):
                 raise DlpUnavailable(
                     "Too many long texts wait for inspection. Try again later.", headers={"Retry-After": "5"}

@@ -18,10 +18,8 @@ from gatehouse.engine.mcp.errors import (
     INVALID_PARAMS,
     InvalidParams,
     McpServerFailed,
-    McpSwitchedOff,
     ToolRefusedCall,
     UnknownSession,
-    UnknownTool,
 )
 from gatehouse.engine.mcp.headers import parameter_headers
 from gatehouse.engine.mcp.messages import LEGACY, ClientMessage, encode
@@ -37,7 +35,7 @@ from gatehouse.engine.stages.calls import (
     response_state,
     sampling,
 )
-from gatehouse.engine.stages.calls.dlp_output import approved
+from gatehouse.engine.stages.calls.tool_access import McpSwitchedOff, UnknownTool
 from gatehouse.engine.stages.calls.tool_rules import ARGUMENTS
 from gatehouse.engine.stages.candidates import overrides
 from gatehouse.engine.verdict import ALLOW, Hold, Rewrite, resolved
@@ -137,20 +135,18 @@ class ToolCalls:
         x, ports = state.identified, self._ports
         arguments = _arguments(message)
         tool = server.tools.get(checked_name(name))
-        if tool is None or not server.permits(x.caller, tool.name):
+        if tool is None:
             raise UnknownTool
         state.tool = tool
-        if ports.switches.mcp_stopped(server.record.id, tool.id):
-            raise McpSwitchedOff
         call = ModelCall(dialect="", model=state.target, stream=False, body={ARGUMENTS: arguments})
         called_tool = CalledTool(server.record, tool)
         state.call_request = call_request = pipeline.decoded(x, call, message.body_bytes, called_tool)
-        for check in (*_CHECKS, pipeline.TOOL_RULES):
+        for check in (pipeline.TOOL_ACCESS, *_CHECKS, pipeline.TOOL_RULES):
             if check is None:
                 continue
             verdict = await resolved(check(call_request, ports))
             if isinstance(verdict, Hold):
-                await self._wait_for_approval(call_request, verdict, server, tool)
+                await self._wait_for_approval(call_request, verdict)
             else:
                 pipeline.obey(verdict)
         sent_arguments = call.body[ARGUMENTS]
@@ -159,7 +155,7 @@ class ToolCalls:
         state.arguments_digest = (
             f"sha256:{hashlib.sha256(msgspec.json.encode(sent_arguments, order='sorted')).hexdigest()}"
         )
-        state.reserved = await pipeline.RESERVE_TOOL_CALL(x, ports)
+        state.reserved = pipeline.obeyed(await pipeline.RESERVE_TOOL_CALL(x, ports))
         started = ports.clock.monotonic()
         try:
             # The limit covers the whole call, with the requests that begin a session.
@@ -181,18 +177,16 @@ class ToolCalls:
             pipeline.obey(verdict)
         return result
 
-    async def _wait_for_approval(
-        self, call_request: CallRequest, hold: Hold, server: McpServer, tool: McpToolRecord
-    ) -> None:
+    async def _wait_for_approval(self, call_request: CallRequest, hold: Hold) -> None:
         """Wait for a person's decision. Raises a `Refusal` if the call is not approved, or if changed access rules no
         longer permit it. If the server was removed or disabled meanwhile, the gate refuses the call."""
-        x = call_request.identified
-        if not await approved(call_request, hold, self._ports):
-            raise hold.denied
+        x, called = call_request.identified, call_request.called_tool
+        assert called is not None
+        pipeline.obey(await pipeline.AWAIT_APPROVAL(call_request, hold, self._ports))
         policy = await self._ports.policies.current(x.policy.tenant_id)
-        current = policy.mcp_servers.get(server.record.name)
-        if current is not None and not current.permits(x.caller, tool.name):
-            raise UnknownTool
+        if called.server.name in policy.mcp_servers:
+            current = msgspec.structs.replace(x, policy=policy)
+            pipeline.obey(pipeline.TOOL_ACCESS(msgspec.structs.replace(call_request, identified=current), self._ports))
 
     def _session_of(self, state: ToolCallState, message: ClientMessage, public_session_id: str | None) -> str | None:
         """Return the server's id of the session that the agent names. None if the agent names none, or if agent or

@@ -1,4 +1,5 @@
-"""Errors of the MCP gateway, and their form in JSON-RPC.
+"""Errors of the MCP gateway, and their form in JSON-RPC. `UnknownTool` and `McpSwitchedOff` are in
+`engine.stages.calls.tool_access`.
 
 BadRequest
 ├── InvalidMessage        not a JSON-RPC request
@@ -20,7 +21,8 @@ BadGateway
 from typing import Any, Final
 
 from gatehouse.engine.conversation.errors import MalformedCall, NestedTooDeep
-from gatehouse.foundation.errors import BadGateway, BadRequest, NotFound, Refusal, Unavailable
+from gatehouse.engine.stages.calls.tool_access import UnknownTool
+from gatehouse.foundation.errors import BadGateway, BadRequest, NotFound, Refusal
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -43,11 +45,6 @@ class InvalidParams(BadRequest):
 
     def __init__(self, param: str, message: str) -> None:
         super().__init__(f"`{param}` {message}", param=param)
-
-
-class UnknownTool(BadRequest):
-    code = "unknown_tool"
-    message = "The server has no tool with this name that you may call."
 
 
 class HeaderMismatch(BadRequest):
@@ -77,11 +74,6 @@ class UnknownServer(NotFound):
 class UnknownSession(NotFound):
     code = "unknown_mcp_session"
     message = "The session has ended. Initialize a new one."
-
-
-class McpSwitchedOff(Unavailable):
-    code = "mcp_switched_off"
-    message = "The MCP server or the tool is switched off."
 
 
 class McpServerFailed(BadGateway):

@@ -19,7 +19,7 @@ class ToolCallState(msgspec.Struct, kw_only=True):
 
     identified: Identified
     server: McpServerRecord
-    #: None if the caller may not call the named tool, or if it does not exist
+    #: None if the named tool does not exist
     tool: McpToolRecord | None = None
     call_request: CallRequest | None = None
     #: None if no budget applies

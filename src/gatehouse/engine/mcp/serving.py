@@ -11,11 +11,9 @@ from gatehouse.engine.mcp import listing, messages, upstream
 from gatehouse.engine.mcp.calling import ToolCalls, checked_name
 from gatehouse.engine.mcp.errors import (
     McpServerFailed,
-    McpSwitchedOff,
     MethodNotFound,
     UnknownServer,
     UnknownSession,
-    UnknownTool,
     rendered,
 )
 from gatehouse.engine.mcp.messages import IDENTITY, LEGACY, MODERN, REVISIONS, ClientMessage, MessageId
@@ -23,6 +21,7 @@ from gatehouse.engine.mcp.upstream import UpstreamFailed
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.callers.maintenance import InMaintenance
 from gatehouse.engine.stages.callers.scope import ScopeMissing
+from gatehouse.engine.stages.calls.tool_access import McpSwitchedOff, UnknownTool
 from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
 from gatehouse.policy.mcp import McpServer
 

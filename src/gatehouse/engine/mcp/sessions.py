@@ -18,7 +18,7 @@ from gatehouse.engine.ports import Ports
 from gatehouse.policy.mcp import McpServerRecord
 
 #: the most sessions that a worker keeps; the least recently used one is forgotten
-_MAX_KEPT: Final = 10_000
+_MAX_SESSIONS: Final = 10_000
 _IDLE_SECONDS: Final = 30 * 60.0
 
 
@@ -82,7 +82,7 @@ class UpstreamSessions:
             entry = current
         entry.used = now
         self._kept.move_to_end(key)
-        while len(self._kept) > _MAX_KEPT:
+        while len(self._kept) > _MAX_SESSIONS:
             self._kept.popitem(last=False)
         return entry.session_id
 

@@ -1,4 +1,4 @@
-"""Samples of an organization's requests, for dry runs of drafts of the organization's rules (`stages.sampling`)."""
+"""Samples of an organization's requests, for dry runs of drafts of the organization's rules (`stages.calls.sampling`)."""
 
 from typing import Any
 from uuid import UUID

@@ -121,7 +121,7 @@ class Attempts:
         self.loads = DeploymentLoads(ports, random.random)
         self._deadlines = Deadlines(ports.request_deadline_seconds)
 
-    async def answer(self, x: Admitted, answered: Exchange) -> Reply:
+    async def answer(self, x: Admitted, exchange: Exchange) -> Reply:
         """Return a successful reply, of which nothing has been sent to the client yet. Records every failed attempt and
         the chosen candidate in `answered`. Raises an error that the client caused, `ProviderUnavailable`, or an error
         that reports the failure of the whole chain.
@@ -133,39 +133,39 @@ class Attempts:
             with self._deadlines.one() as deadline:
                 skipped: list[Candidate] = []
                 for candidate in x.chain:
-                    reply = await self._attempt_with_retries(candidate, x, answered, skipped)
+                    reply = await self._attempt_with_retries(candidate, x, exchange, skipped)
                     if reply is not None:
                         return reply
                 if skipped:
                     # No other candidate is left, and an attempt is better than a refusal.
                     candidate = skipped[0]
-                    reply = await self._last_resort(candidate, x, answered)
+                    reply = await self._last_resort(candidate, x, exchange)
                     if reply is not None:
                         return reply
         except TimeoutError:
             if not deadline.expired:
                 raise
-            answered.attempts.append(_new_attempt(candidate, None, "deadline", duration_ms=self._duration_ms(answered)))
-        raise _chain_failed(answered.attempts)
+            exchange.attempts.append(_new_attempt(candidate, None, "deadline", duration_ms=self._duration_ms(exchange)))
+        raise _chain_failed(exchange.attempts)
 
     async def _attempt_with_retries(
-        self, candidate: Candidate, x: Admitted, answered: Exchange, skipped: list[Candidate]
+        self, candidate: Candidate, x: Admitted, exchange: Exchange, skipped: list[Candidate]
     ) -> Reply | None:
-        if x.routed.deployments is not None and not self._enters(candidate, x, answered):
+        if x.routed.deployments is not None and not self._enters(candidate, x, exchange):
             return None
         target = self._target(candidate, x)
         key, circuits = target.key, target.circuits
-        credentials = self._credentials(candidate, x, answered)
+        credentials = self._credentials(candidate, x, exchange)
         used = retry = 0
         while used < len(credentials):
             if not circuits.may_try(key):
-                answered.attempts.append(_new_attempt(candidate, None, CIRCUIT_OPEN))
+                exchange.attempts.append(_new_attempt(candidate, None, CIRCUIT_OPEN))
                 if not retry and not used:
                     skipped.append(candidate)
                 return None
-            if answered.place is not None and not await self._admitted(target, x, answered):
+            if exchange.place is not None and not await self._admitted(target, x, exchange):
                 return None
-            reply, following = await self._attempt(target, credentials[used], x, answered)
+            reply, following = await self._attempt(target, credentials[used], x, exchange)
             if reply is not None:
                 return reply
             if following == "credential":
@@ -183,80 +183,80 @@ class Attempts:
         key = CircuitKey.of(x.call_request.identified.policy.tenant_id, candidate)
         return _Target(candidate, key, self._free_circuits if is_free else self.circuits, is_free)
 
-    def _credentials(self, candidate: Candidate, x: Admitted, answered: Exchange) -> Sequence[Credential]:
+    def _credentials(self, candidate: Candidate, x: Admitted, exchange: Exchange) -> Sequence[Credential]:
         """Return the credentials to try, in this order. If there are none, record an attempt that was not made."""
         credentials = self.credentials.in_turn(x.call_request.identified.policy.tenant_id, candidate)
         if not credentials:
-            answered.attempts.append(_new_attempt(candidate, None, NOT_CONFIGURED))
+            exchange.attempts.append(_new_attempt(candidate, None, NOT_CONFIGURED))
         return credentials
 
-    def _enters(self, candidate: Candidate, x: Admitted, answered: Exchange) -> bool:
+    def _enters(self, candidate: Candidate, x: Admitted, exchange: Exchange) -> bool:
         """Leave the previous deployment. If the candidate is a deployment, occupy a place there. Return whether the
         candidate may be tried."""
-        self._leave(answered)
+        self._leave(exchange)
         deployment = x.routed.deployment_of(candidate)
         if deployment is None:
             return True
-        answered.place = self.loads.enter(deployment)
-        if answered.place is None:
-            answered.attempts.append(_new_attempt(candidate, None, DEPLOYMENT_FULL, BUSY_SECONDS))
-        return answered.place is not None
+        exchange.place = self.loads.enter(deployment)
+        if exchange.place is None:
+            exchange.attempts.append(_new_attempt(candidate, None, DEPLOYMENT_FULL, BUSY_SECONDS))
+        return exchange.place is not None
 
-    async def _admitted(self, target: _Target, x: Admitted, answered: Exchange) -> bool:
+    async def _admitted(self, target: _Target, x: Admitted, exchange: Exchange) -> bool:
         """Count an attempt, or release its circuit. Return whether it is admitted."""
         is_admitted = False
         try:
-            is_admitted = await self._counted(target, x, answered)
+            is_admitted = await self._counted(target, x, exchange)
         finally:
             if not is_admitted:
                 target.circuits.released(target.key)
         return is_admitted
 
-    async def _counted(self, target: _Target, x: Admitted, answered: Exchange) -> bool:
+    async def _counted(self, target: _Target, x: Admitted, exchange: Exchange) -> bool:
         """Count an attempt against the limits of the request's deployment. Return whether it is admitted."""
-        place: Place = answered.place
+        place: Place = exchange.place
         tokens = 0
         if place.deployment.tokens_per_minute is not None:
             requirements = routing_needs(x.call_request)
             tokens = requirements.input_tokens + requirements.output_tokens
         wait = await self.loads.count(place, tokens)
         if wait is not None:
-            answered.attempts.append(_new_attempt(target.candidate, None, DEPLOYMENT_FULL, wait))
+            exchange.attempts.append(_new_attempt(target.candidate, None, DEPLOYMENT_FULL, wait))
         return wait is None
 
-    def _leave(self, answered: Exchange) -> None:
-        place, answered.place = answered.place, None
+    def _leave(self, exchange: Exchange) -> None:
+        place, exchange.place = exchange.place, None
         if place is not None:
             place.release(self._ports.clock.monotonic())
 
-    async def _last_resort(self, candidate: Candidate, x: Admitted, answered: Exchange) -> Reply | None:
+    async def _last_resort(self, candidate: Candidate, x: Admitted, exchange: Exchange) -> Reply | None:
         """Make one attempt even though the circuit is open."""
-        answered.attempts.remove(_new_attempt(candidate, None, CIRCUIT_OPEN))
+        exchange.attempts.remove(_new_attempt(candidate, None, CIRCUIT_OPEN))
         target = self._target(candidate, x)
         if x.routed.deployments is not None:
-            if not self._enters(candidate, x, answered):
+            if not self._enters(candidate, x, exchange):
                 return None
-            if answered.place is not None and not await self._counted(target, x, answered):
+            if exchange.place is not None and not await self._counted(target, x, exchange):
                 return None
-        for credential in self._credentials(candidate, x, answered):
-            reply, following = await self._attempt(target, credential, x, answered)
+        for credential in self._credentials(candidate, x, exchange):
+            reply, following = await self._attempt(target, credential, x, exchange)
             if reply is not None or following != "credential":
                 return reply
         return None
 
     async def _attempt(
-        self, target: _Target, credential: Credential, x: Admitted, answered: Exchange
+        self, target: _Target, credential: Credential, x: Admitted, exchange: Exchange
     ) -> tuple[Reply | None, _Next]:
         """Return a successful reply, or None with what is tried next. Raises an error that the client caused."""
         candidate = target.candidate
         try:
-            reply = await self._call_with_circuits(target, credential, x, answered)
+            reply = await self._call_with_circuits(target, credential, x, exchange)
         except ProviderFailed as failed:
-            duration_ms = self._duration_ms(answered)
+            duration_ms = self._duration_ms(exchange)
             if failed.client_error is not None:
-                answered.chosen, answered.credential, answered.attempt_ms = candidate, credential.label, duration_ms
+                exchange.chosen, exchange.credential, exchange.attempt_ms = candidate, credential.label, duration_ms
                 raise failed.client_error from None
-            answered.attempts.append(
+            exchange.attempts.append(
                 _new_attempt(
                     candidate,
                     failed.status,
@@ -270,37 +270,37 @@ class Attempts:
                 return None, "retry"
             return None, "credential" if failed.reason in CREDENTIAL_REASONS else "candidate"
         except ProviderUnavailable:
-            answered.attempts.append(_new_attempt(candidate, None, KILL_SWITCHED))
+            exchange.attempts.append(_new_attempt(candidate, None, KILL_SWITCHED))
             return None, "candidate"
-        answered.chosen, answered.credential = candidate, credential.label
-        answered.attempt_ms = self._duration_ms(answered)
+        exchange.chosen, exchange.credential = candidate, credential.label
+        exchange.attempt_ms = self._duration_ms(exchange)
         return reply, "candidate"
 
-    def _duration_ms(self, answered: Exchange) -> float:
+    def _duration_ms(self, exchange: Exchange) -> float:
         """Return the time since the last attempt began."""
-        return milliseconds(self._ports.clock.monotonic() - answered.attempt_started)
+        return milliseconds(self._ports.clock.monotonic() - exchange.attempt_started)
 
     async def _call_with_circuits(
-        self, target: _Target, credential: Credential, x: Admitted, answered: Exchange
+        self, target: _Target, credential: Credential, x: Admitted, exchange: Exchange
     ) -> Reply:
         """Make one call, and report the result to the circuits and the credentials."""
         candidate, key, circuits, is_free = target
-        started = answered.attempt_started = self._ports.clock.monotonic()
-        unanswered = len(answered.unanswered)
+        started = exchange.attempt_started = self._ports.clock.monotonic()
+        unanswered = len(exchange.unanswered)
         try:
-            if answered.trace is None:
-                reply = await self._call(candidate, credential, x, answered)
+            if exchange.trace is None:
+                reply = await self._call(candidate, credential, x, exchange)
             else:
-                reply = await self._traced_call(answered.trace, candidate, credential, x, answered)
+                reply = await self._traced_call(exchange.trace, candidate, credential, x, exchange)
         except ProviderFailed as failed:
-            sent = len(answered.unanswered) > unanswered
+            sent = len(exchange.unanswered) > unanswered
             if failed.reason != OutboundTimeout.reason:
                 # The provider has answered with an error, so the call is removed from the unanswered calls.
-                del answered.unanswered[unanswered:]
+                del exchange.unanswered[unanswered:]
             if failed.reason in CREDENTIAL_REASONS and not is_free:
                 wait = self.credentials.failed(TenantId(key.tenant_id), candidate, credential, failed)
                 # Without an alias, a model whose credentials are refused keeps its place in the chain.
-                if wait is not None and (failed.reason == RATE_LIMITED or answered.place is not None):
+                if wait is not None and (failed.reason == RATE_LIMITED or exchange.place is not None):
                     self.cooldowns.begin(key, wait)
             if failed.retryable:
                 (circuits.failed if sent else circuits.not_connected)(key)
@@ -331,14 +331,14 @@ class Attempts:
         candidate: Candidate,
         credential: Credential,
         x: Admitted,
-        answered: Exchange,
+        exchange: Exchange,
     ) -> Reply:
         """Make one call, and record it in the request's trace."""
-        call = trace.call(candidate.provider, candidate.model, answered.attempt_started)
+        call = trace.call(candidate.provider, candidate.model, exchange.attempt_started)
         # A cancellation leaves this value unchanged; every other end replaces it.
         call.failed = "cancelled"
         try:
-            reply = await self._call(candidate, credential, x, answered, trace.headers(call))
+            reply = await self._call(candidate, credential, x, exchange, trace.headers(call))
         except ProviderFailed as failed:
             call.status, call.failed = failed.status, failed.reason
             raise
@@ -358,13 +358,13 @@ class Attempts:
         candidate: Candidate,
         credential: Credential,
         x: Admitted,
-        answered: Exchange,
+        exchange: Exchange,
         headers: Mapping[str, str] = tracing.NO_HEADERS,
     ) -> Reply:
         ports, identified = self._ports, x.call_request.identified
         switches, credentials, tenant_id = ports.switches, ports.credentials, identified.policy.tenant_id
 
-        unanswered = len(answered.unanswered)
+        unanswered = len(exchange.unanswered)
         ask = _CALLS.get(x.call_request.call.dialect, call_provider)
 
         def still_allowed() -> None:
@@ -380,12 +380,12 @@ class Attempts:
             """Check the permission again right before the first byte. It is called for each connection that is
             tried."""
             still_allowed()
-            answered.unanswered[unanswered:] = [candidate]
+            exchange.unanswered[unanswered:] = [candidate]
 
         for synchronizations in range(_MAX_SYNCHRONIZATIONS):
             await switches.in_touch()
             try:
-                if synchronizations or answered.attempts:
+                if synchronizations or exchange.attempts:
                     # If the permission was revoked in the meantime, the attempt ends without a connection.
                     still_allowed()
                 elif not switches.up_to_date():

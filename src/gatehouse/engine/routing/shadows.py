@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeAlias
 import msgspec
 import structlog
 
+from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.dialects.token_counts import COUNTING
 from gatehouse.engine.exchange import Admitted, CallRequest, Exchange, Routed
 from gatehouse.engine.money.bound import call_size
@@ -21,7 +22,6 @@ from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import ProviderFailed, Reply
 from gatehouse.engine.routing.attempts import Attempts
 from gatehouse.engine.routing.circuits import CircuitKey
-from gatehouse.engine.stages.calls import budget
 from gatehouse.engine.stages.calls.record import Recorder
 from gatehouse.engine.timing import milliseconds
 from gatehouse.engine.verdict import Hold, Refuse, Reroute
@@ -38,7 +38,7 @@ MAX_SHADOWS_IN_PROGRESS: Final = 32
 #: Largest body that is copied, with its files. Bodies of copies in progress remain in memory.
 MAX_SHADOW_BODY_BYTES: Final = 1024**2
 #: Tolerance of a sum of shares, which are floats.
-_ONE: Final = 1 - 1e-9
+_ONE_COPY: Final = 1 - 1e-9
 
 #: Returns the objection to a candidate, or None.
 Judge: TypeAlias = Callable[[CallRequest, Candidate, Ports], Refuse | Reroute | Hold | None]
@@ -47,11 +47,11 @@ Judge: TypeAlias = Callable[[CallRequest, Candidate, Ports], Refuse | Reroute | 
 class Settling(Protocol):
     """The part of `engine.settling.Settlement` that completes a copy."""
 
-    def price(self, reply: Reply, answered: Exchange) -> None: ...
+    def price(self, reply: Reply, exchange: Exchange) -> None: ...
 
-    async def finish(self, answered: Exchange, recorder: Recorder) -> None: ...
+    async def finish(self, exchange: Exchange, recorder: Recorder) -> None: ...
 
-    def leave(self, answered: Exchange, recorder: Recorder) -> None: ...
+    def leave(self, exchange: Exchange, recorder: Recorder) -> None: ...
 
 
 class Shadows:
@@ -83,7 +83,7 @@ class Shadows:
         for shadow in alias.shadows:
             load = self._attempts.loads.of(shadow)
             load.shadow_turn += shadow.share
-            if load.shadow_turn < _ONE:
+            if load.shadow_turn < _ONE_COPY:
                 continue
             load.shadow_turn -= 1.0
             if len(self._tasks) < MAX_SHADOWS_IN_PROGRESS and self._may_answer(x, shadow):
@@ -142,7 +142,7 @@ class Shadows:
         call_request = routed.call_request
         # The organization's budgets count the copy.
         organization = msgspec.structs.replace(call_request, identified=exchange.identified)
-        counted = budget.reserve(msgspec.structs.replace(routed, call_request=organization), self._ports)
+        counted = pipeline.RESERVE_COPY(msgspec.structs.replace(routed, call_request=organization), self._ports)
         if isinstance(counted, CoroutineType):
             counted = await counted
         if not isinstance(counted, Admitted):

@@ -11,7 +11,7 @@ from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.custom import PatternRefused, custom_pattern
 from gatehouse.detection.matcher import BadPattern, Matcher
 from gatehouse.detection.models import ENTITIES
-from gatehouse.detection.pattern import CERTAIN, Pattern
+from gatehouse.detection.pattern import CERTAIN_SCORE, Pattern
 from gatehouse.detection.scanning import ciphers
 from gatehouse.policy.dlp.compiled import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
 from gatehouse.policy.governance import BundleRecord, DlpRuleRecord, GovernanceRecords
@@ -36,7 +36,7 @@ def platform_rule(pattern: Pattern) -> CompiledDlpRule:
         entity_type=pattern.entity_type,
         action=pattern.action,
         threshold=pattern.threshold,
-        certain=CERTAIN,
+        certain=CERTAIN_SCORE,
         source="platform",
     )
 

@@ -5,7 +5,7 @@ from tokenizers import Tokenizer
 from gatehouse.detection.entities.embedded import DATA
 from gatehouse.detection.entities.network.decoding import KINDS, TAGS
 from gatehouse.detection.entities.network.features import pieces
-from gatehouse.detection.entities.network.name_bias import WEIGHT, logit_bias
+from gatehouse.detection.entities.network.name_bias import BIAS_WEIGHT, logit_bias
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def inclined(tokenizer: Tokenizer, text: str) -> list[tuple[str, list[str]]]:
     read = pieces(tokenizer, text)
     added = logit_bias(text, read)
     assert added.shape == (len(read.ids), TAGS)
-    assert set(np.unique(added)) <= {0.0, WEIGHT}
+    assert set(np.unique(added)) <= {0.0, BIAS_WEIGHT}
     assert not added[:, 0].any()
     assert (added[:, 1::2] == added[:, 2::2]).all()
     return [

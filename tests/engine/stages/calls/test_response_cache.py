@@ -335,10 +335,10 @@ async def test_a_huge_answer_is_returned_and_not_cached(harness: EngineHarness, 
     answer = await ask(harness, body)
     assert (await read(answer)).count(b"x") >= MAX_CACHED_BYTES
     if stream:
-        assert answer.answered is not None
-        assert answer.answered.call_request is not None
-        assert answer.answered.cached is not None
-        assert answer.answered.cached.blocks == [], "it is not held on to either"
+        assert answer.exchange is not None
+        assert answer.exchange.call_request is not None
+        assert answer.exchange.cached is not None
+        assert answer.exchange.cached.blocks == [], "it is not held on to either"
     assert cache_header(await ask(harness, body)) == "miss"
 
 
@@ -371,8 +371,8 @@ async def test_a_hit_counts_as_a_request_and_costs_nothing(harness: EngineHarnes
     harness.outbound.script = [(200, [completion()])]
     await ask(harness)
     hit = await ask(harness)
-    assert hit.answered is not None
-    assert charged(hit.answered) == CallAmounts(nano_usd=0, requests=1, tokens=0)
+    assert hit.exchange is not None
+    assert charged(hit.exchange) == CallAmounts(nano_usd=0, requests=1, tokens=0)
 
 
 async def test_a_hit_is_free_even_without_a_price_in_the_catalog(harness: EngineHarness) -> None:

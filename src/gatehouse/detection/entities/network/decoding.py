@@ -8,7 +8,7 @@ from gatehouse.detection.entities.network.features import Pieces
 
 KINDS: Final = ("person", "organization", "location")
 TAGS: Final = 1 + 2 * len(KINDS)
-_IMPOSSIBLE: Final = -1e4
+_IMPOSSIBLE_SCORE: Final = -1e4
 
 
 def _transition_scores() -> np.ndarray:
@@ -17,7 +17,7 @@ def _transition_scores() -> np.ndarray:
     scores = np.zeros((TAGS, TAGS))
     for kind in range(len(KINDS)):
         inside = 2 + 2 * kind
-        scores[:, inside] = _IMPOSSIBLE
+        scores[:, inside] = _IMPOSSIBLE_SCORE
         scores[[inside - 1, inside], inside] = 0.0
     return scores
 
@@ -69,7 +69,7 @@ def best_tags(scores: np.ndarray) -> np.ndarray:
     size = len(scores)
     back = np.zeros((size, TAGS), np.int64)
     best = scores[0].copy()
-    best[2::2] = _IMPOSSIBLE
+    best[2::2] = _IMPOSSIBLE_SCORE
     for index in range(1, size):
         paths = best[:, None] + _TRANSITIONS
         back[index] = paths.argmax(axis=0)

@@ -15,7 +15,7 @@ from gatehouse.detection.entities.network.features import Pieces
 
 #: Amount that is added to the logits of the tags of a known name. It was chosen on the held-out folds of the training
 #: sets.
-WEIGHT: Final = 2.0
+BIAS_WEIGHT: Final = 2.0
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019.&-][^\W_]+)*")
 #: Names that are also everyday words. They count only if they are capitalized. Names of one or two letters count only
@@ -61,7 +61,7 @@ def logit_bias(text: str, read: Pieces) -> np.ndarray:
     for start, end, kinds in _known_names_in(text):
         inside = (read.starts < end) & (read.ends > start)
         for kind in kinds:
-            added[inside, 1 + 2 * kind : 3 + 2 * kind] = WEIGHT
+            added[inside, 1 + 2 * kind : 3 + 2 * kind] = BIAS_WEIGHT
     return added
 
 

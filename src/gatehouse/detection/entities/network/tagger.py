@@ -14,10 +14,10 @@ from gatehouse.detection.entities.network.name_bias import logit_bias
 from gatehouse.detection.findings import Finding
 
 #: Minimum score of a name that is reported. It was chosen on the held-out folds of the training sets.
-THRESHOLD: Final = 0.45
+MIN_SCORE: Final = 0.45
 #: Maximum number of pieces of one run of the model. Only units in scripts for which the vocabulary has single letters
 #: have more.
-WINDOW: Final = 254
+WINDOW_TOKENS: Final = 254
 _CLS, _SEP = 101, 102
 
 #: Handles, e-mail addresses and URLs. They do not count as names, even if they contain a name. Patterns detect them.
@@ -55,7 +55,7 @@ class Tagger:
         return [
             Finding(name.start, name.end, name.kind, round(min(name.score, 1.0), 4), name.kind)
             for name in self.names(unit)
-            if name.score >= THRESHOLD
+            if name.score >= MIN_SCORE
             and not _NO_NAME.fullmatch(unit, name.start, name.end)
             and not any(s < name.end and name.start < e for s, e in technical)
         ]
@@ -65,8 +65,8 @@ class Tagger:
         unit = _ESCAPED.sub("  ", unit)
         read = pieces(self._tokenizer, unit)
         tagged_names: list[Name] = []
-        for start in range(0, len(read.ids), WINDOW):
-            part = Pieces(*(column[start : start + WINDOW] for column in read))
+        for start in range(0, len(read.ids), WINDOW_TOKENS):
+            part = Pieces(*(column[start : start + WINDOW_TOKENS] for column in read))
             tagged_names.extend(decode_names(self._scores(part, unit), part, unit))
         return tagged_names
 

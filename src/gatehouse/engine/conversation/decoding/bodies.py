@@ -17,7 +17,7 @@ from gatehouse.engine.conversation.decoding.faults import invalid_field
 from gatehouse.engine.conversation.errors import InvalidField, MalformedCall, NestedTooDeep
 
 MAX_DEPTH = 100
-MAX_MODEL_NAME = 256
+MAX_MODEL_NAME_CHARACTERS = 256
 MAX_FALLBACKS = 16
 #: top-level fields of a body; no provider has a quarter of that
 MAX_FIELDS = 256
@@ -161,8 +161,8 @@ def conform(values: dict[str, Any], shape: type[Shape]) -> Shape:
 
 
 def _model_name(field: str, name: str) -> str:
-    if not name or len(name) > MAX_MODEL_NAME or not name.isprintable():
-        raise InvalidField(field, f"`{field}` must be 1 to {MAX_MODEL_NAME} printable characters.")
+    if not name or len(name) > MAX_MODEL_NAME_CHARACTERS or not name.isprintable():
+        raise InvalidField(field, f"`{field}` must be 1 to {MAX_MODEL_NAME_CHARACTERS} printable characters.")
     return name
 
 

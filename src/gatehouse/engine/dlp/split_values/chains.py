@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import re2
 
-from gatehouse.detection.pattern import NEAR
+from gatehouse.detection.pattern import NEAR_CHARACTERS
 from gatehouse.detection.regex.byte_search import ANYWHERE, search_of
 from gatehouse.detection.search.as_written import Part
 from gatehouse.detection.separator import SEPARATOR
@@ -21,7 +21,7 @@ from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.dlp.steps import Steps
 
 #: Characters that are searched on each side of a seam, the border between two texts.
-WINDOW_CHARACTERS: Final = NEAR
+WINDOW_CHARACTERS: Final = NEAR_CHARACTERS
 #: Characters on each side of a seam that are checked to see whether a value may cross it.
 _NEAR_SEAM_CHARACTERS: Final = 40
 #: Least number of digits near a seam of a number that crosses the seam.

@@ -156,7 +156,7 @@ class Channel:
     def approve(self) -> None:
         """Release the text that the approval covers. The caller repeats a `skipped_advance`."""
         self.pending_approval = None
-        if self._inspection.labels.values:
+        if self._inspection.labels.originals_by_label:
             self._keep_released_end(self._approval_cut)
         self.released = self._approval_cut
         if self._json is not None and self._json.position < self.released:
@@ -253,7 +253,7 @@ class Channel:
             cut = min(edit.start for edit in decision.edits if edit.hit.effect == "block")
         edits = [edit for edit in decision.edits if edit.end <= cut]
         changes = self._inspection.replacements(edits, self._text, self._base, direction=self._examiner.direction)
-        if self._inspection.labels.values and not self.is_sealed:
+        if self._inspection.labels.originals_by_label and not self.is_sealed:
             changes = self._restore_labels(changes, cut)
             self._keep_released_end(cut)
         return changes, cut
@@ -320,7 +320,7 @@ class Channel:
 
     def _restore_labels(self, replacements: Sequence[Replacement], cut: int) -> list[Replacement]:
         """Return the replacements, together with replacements that restore the values of the request's labels."""
-        values, base = self._inspection.labels.values, self._base
+        values, base = self._inspection.labels.originals_by_label, self._base
         restored = []
         opening = self._text.find("[", max(0, self.released - base), cut - base)
         while opening >= 0:

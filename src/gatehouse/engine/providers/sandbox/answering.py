@@ -27,7 +27,7 @@ from gatehouse.engine.conversation.form import (
 )
 from gatehouse.engine.providers.sandbox.behaviour import LISTED_MODELS, Behaviour, of_model
 from gatehouse.engine.providers.sandbox.content import (
-    CREATED,
+    CREATED_SECONDS,
     MAX_CHOICES,
     complete,
     pieces,
@@ -196,7 +196,7 @@ def _models() -> bytes:
         {
             "id": name,
             "object": "model",
-            "created": CREATED,
+            "created": CREATED_SECONDS,
             "owned_by": "sandbox",
             "type": "model",
             "display_name": f"Sandbox {name}",

@@ -14,8 +14,8 @@ from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers.sandbox.behaviour import Behaviour
 
 #: Creation time of the models, in Unix time.
-CREATED = 1_700_000_000
-DIMENSIONS = 8
+CREATED_SECONDS = 1_700_000_000
+EMBEDDING_DIMENSIONS = 8
 MAX_DIMENSIONS = 4096
 MAX_WORDS = 2_000
 MAX_CHOICES = 16

@@ -11,8 +11,8 @@ import msgspec
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.operations import Operation
 from gatehouse.engine.providers.sandbox.content import (
-    CREATED,
-    DIMENSIONS,
+    CREATED_SECONDS,
+    EMBEDDING_DIMENSIONS,
     MAX_CHOICES,
     MAX_DIMENSIONS,
     count,
@@ -33,7 +33,7 @@ _PIECE_BYTES: Final = 4096
 def _embeddings(call: ModelCall) -> bytes:
     value = call.body["input"]
     texts = [value] if isinstance(value, str) else [str(item) for item in value]
-    dimensions = min(call.body.get("dimensions") or DIMENSIONS, MAX_DIMENSIONS)
+    dimensions = min(call.body.get("dimensions") or EMBEDDING_DIMENSIONS, MAX_DIMENSIONS)
     vectors = [vector(text, dimensions) for text in texts]
     tokens = sum(map(count, texts))
     return msgspec.json.encode(
@@ -125,7 +125,9 @@ def _images(call: ModelCall) -> bytes:
         "output_tokens": written,
         "total_tokens": read + written,
     }
-    return msgspec.json.encode({"created": CREATED, "data": [image] * images, "output_format": "png", "usage": usage})
+    return msgspec.json.encode(
+        {"created": CREATED_SECONDS, "data": [image] * images, "output_format": "png", "usage": usage}
+    )
 
 
 def _transcript(call: ModelCall) -> bytes:

@@ -73,15 +73,18 @@ async def _reserve(x: Routed, caller_budgets: CallerBudgets, ports: Ports) -> Ad
     return Admitted(routed=x, call_request=call_request, chain=chain, reserved=reserved)
 
 
-async def reserve_tool_call(x: Identified, ports: Ports) -> Reserved | None:
-    """Reserve one call of a tool, and return the reservation, or None if no budget applies. Raises `QuotaExceeded` and
-    `Unavailable`."""
+async def reserve_tool_call(x: Identified, ports: Ports) -> Reserved | Refuse | None:
+    """Reserve one call of a tool, and return the reservation, or None if no budget applies. Refuses with
+    `QuotaExceeded`, or with `Unavailable` if the state of the budgets is unknown."""
     caller_budgets = x.policy.budgets.of(x.caller)
     if caller_budgets is None:
         return None
-    return await ports.spend.reserve(
-        caller_budgets.budgets, TOOL_CALL_AMOUNTS, enforced=_enforced(x), user_id=x.caller.user_id
-    )
+    try:
+        return await ports.spend.reserve(
+            caller_budgets.budgets, TOOL_CALL_AMOUNTS, enforced=_enforced(x), user_id=x.caller.user_id
+        )
+    except Refusal as refused:
+        return Refuse(refused)
 
 
 async def reserve_in_advance(x: Identified, amounts: CallAmounts, ports: Ports) -> Reserved | None:

@@ -26,7 +26,9 @@ def owner(caller: Caller) -> WorkOwner:
 
 def new_inspection(x: Identified) -> Inspection:
     """Return the inspection of a new call."""
-    return Inspection(x.policy.dlp, x.caller.groups, numbers=x.host.labels, owner=owner(x.caller))
+    return Inspection(
+        x.policy.dlp, x.caller.groups, last_label_numbers=x.host.last_label_numbers, owner=owner(x.caller)
+    )
 
 
 def name(x: CallRequest, ports: Ports) -> MaybeVerdict:

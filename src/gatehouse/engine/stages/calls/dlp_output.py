@@ -60,9 +60,9 @@ async def _inspect_decoded(
     finally:
         inspection.seconds += perf_counter() - started
     if hit_to_approve is not None:
-        hold = approval_hold(hit_to_approve, inspection, ports, "output")
-        if not await approved(x, hold, ports):
-            return Refuse(hold.denied)
+        verdict = await await_approval(x, approval_hold(hit_to_approve, inspection, ports, "output"), ports)
+        if verdict is not ALLOW:
+            return verdict
     if not write_texts(channels):
         return ALLOW
     return Rewrite(answer)
@@ -70,11 +70,14 @@ async def _inspect_decoded(
 
 async def of_error(x: CallRequest, error: Refusal, ports: Ports) -> Refusal:
     """Return a provider's error, whose message may quote the request. The message is removed if a rule would redact or
-    block it. Raises `DlpUnavailable`."""
+    block it. If it cannot be inspected, the error that says so is returned."""
     if x.inspection is None or error.text == type(error).message:
         return error
     examiner = Examiner(x.inspection, ports.detectors, ports.dlp, "output")
-    [findings] = await examiner.examine([error.text])
+    try:
+        [findings] = await examiner.examine([error.text])
+    except Refusal as refused:
+        return refused
     if x.inspection.decide(findings, "output").edits:
         x.inspection.settle_prompts("cancelled")
         error.text = type(error).message
@@ -95,15 +98,18 @@ def stream_hold(x: CallRequest, hit: Hit, ports: Ports) -> Hold:
     return approval_hold(hit, x.inspection, ports, "output")
 
 
-async def approved(x: CallRequest, hold: Hold, ports: Ports) -> bool:
-    """Wait for the decision, and record it. A request that is cancelled while it waits counts as not approved. Token
-    counts are never approved: no approval is requested for them. A call of a tool has no dialect."""
-    decision = False
+async def await_approval(x: CallRequest, hold: Hold, ports: Ports) -> Verdict:
+    """Wait for the decision, and record it. Return `ALLOW` or a refusal. A request that is cancelled while it waits
+    counts as not approved. Token counts are never approved: no approval is requested for them. A call of a tool has no
+    dialect."""
+    is_approved = False
     dialect = DIALECTS.get(x.call.dialect)
     try:
         if dialect is None or dialect.operation != "count_tokens":
-            decision = await ports.approvals.decision(x, hold.ask)
+            is_approved = await ports.approvals.decision(x, hold.ask)
+    except Refusal as refused:
+        return Refuse(refused)
     finally:
         if hold.settled is not None:
-            hold.settled(decision)
-    return decision
+            hold.settled(is_approved)
+    return ALLOW if is_approved else Refuse(hold.denied)

@@ -33,6 +33,7 @@ from gatehouse.engine.stages.calls.dlp_input import owner
 from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Verdict
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.tasks import cancel_all
 from gatehouse.policy.dlp.compiled import DLP_ACTION_STRENGTH
 
 log = structlog.get_logger(__name__)
@@ -42,6 +43,9 @@ MAX_TEXTS: Final = 200
 MAX_CHARACTERS: Final = 100_000
 #: Longest answer that is stored.
 MAX_ANSWER_BYTES: Final = 1024**2
+
+#: Time limit for samples in progress when the process stops.
+_STOP_TIMEOUT_SECONDS: Final = 2.0
 
 #: Tasks that seal samples. The references keep the tasks from being garbage-collected.
 RUNNING: Final[set[asyncio.Task[None]]] = set()
@@ -100,6 +104,15 @@ def keep(x: Exchange, ports: Ports) -> None:
         task = asyncio.get_running_loop().create_task(_keep(x.call_request, sample, ports.sampler, ports))
         RUNNING.add(task)
         task.add_done_callback(RUNNING.discard)
+
+
+async def wait() -> None:
+    """Wait until the samples in progress are in the journal. Those that take too long are dropped."""
+    if RUNNING:
+        _, unfinished = await asyncio.wait(RUNNING, timeout=_STOP_TIMEOUT_SECONDS)
+        if unfinished:
+            log.warning("sampling.dropped", samples=len(unfinished))
+            await cancel_all(*unfinished)
 
 
 async def _keep(x: CallRequest, sample: CallSample, sampler: Sampler, ports: Ports) -> None:

@@ -4,7 +4,7 @@ from gatehouse.foundation.errors import Conflict, FieldFault, Forbidden, NotFoun
 
 
 class UsersOnly(Forbidden):
-    message = "Conversations belong to users: use a session or an API key of a user."
+    message = "Only users have conversations. Use a session or a user's API key."
 
 
 class ConversationNotFound(NotFound):
@@ -15,7 +15,10 @@ class ModelNotUsable(Unprocessable):
     """The model does not exist, or the caller may not use it. The message does not distinguish the two cases."""
 
     def __init__(self, name: str) -> None:
-        message = f"no model {name[:200]!r} that you may use: GET /v1/models lists yours"
+        message = (
+            f"model {name[:200]!r} does not exist, or you may not use it: GET /v1/models lists the models that you can"
+            " use"
+        )
         super().__init__(faults=[FieldFault("model", message)])
 
 
@@ -29,10 +32,13 @@ class ConversationFull(Conflict):
 
 
 class NotTheNewestQuestion(Unprocessable):
-    """The message does not exist, is an answer, or a later question follows it."""
+    """The message does not exist, is an answer, or there is a newer question (possibly in progress)."""
 
     def __init__(self) -> None:
-        message = "it is not the id of the newest question: GET the messages of the conversation, and send its id"
+        message = (
+            "must be the id of the newest question of the conversation: wait for answers in progress, then GET the"
+            " messages to find it"
+        )
         super().__init__(faults=[FieldFault("replaces", message)])
 
 

@@ -147,7 +147,8 @@ async def earlier_messages(
 
 
 async def newest_question(session: AsyncSession, conversation_id: UUID) -> MessageRow | None:
-    query = visible_messages(conversation_id).where(MessageRow.role == "user")
+    """Return the question with the highest sequence, even if it is pending."""
+    query = select(MessageRow).where(MessageRow.conversation_id == conversation_id, MessageRow.role == "user")
     return (await session.scalars(query.order_by(MessageRow.sequence.desc()).limit(1))).one_or_none()
 
 

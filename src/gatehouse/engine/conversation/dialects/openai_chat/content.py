@@ -41,7 +41,7 @@ def write_message(message: FormMessage) -> Iterator[dict[str, Any]]:
     calls: list[dict[str, Any]] = []
     for part in message.parts:
         if isinstance(part, ToolResult):
-            yield {"role": "tool", "tool_call_id": part.call_id, "content": _write_content(part.content)}
+            yield {"role": "tool", "tool_call_id": part.call_id, "content": _joined_texts(part.content)}
             # A tool's message has only text; its images and documents follow in the user's message.
             contents.extend(item for item in part.content if not isinstance(item, Text))
         elif isinstance(part, ToolCall):
@@ -50,9 +50,10 @@ def write_message(message: FormMessage) -> Iterator[dict[str, Any]]:
         elif not isinstance(part, Reasoning):
             contents.append(part)
     if calls:
-        yield {"role": message.role, "content": _write_content(contents) if contents else None, "tool_calls": calls}
+        content = _write_message_content(message.role, contents) if contents else None
+        yield {"role": message.role, "content": content, "tool_calls": calls}
     elif contents:
-        yield {"role": message.role, "content": _write_content(contents, files=message.role == "user")}
+        yield {"role": message.role, "content": _write_message_content(message.role, contents)}
 
 
 def _read_message(message: Mapping[str, Any], path: str, lost: dict[str, None]) -> FormMessage:
@@ -142,10 +143,16 @@ def signature_of(call: Mapping[str, Any]) -> str | None:
     return signature if isinstance(signature, str) else None
 
 
-def _write_content(parts: Sequence[Content], *, files: bool = False) -> Any:
-    if not files or all(isinstance(part, Text) for part in parts):
-        return "\n".join(part.text for part in parts if isinstance(part, Text))
+def _write_message_content(role: Role, parts: Sequence[Content]) -> Any:
+    if all(isinstance(part, Text) for part in parts):
+        return _joined_texts(parts)
+    if role != "user":
+        raise InvalidField("messages", "`messages`: this provider takes images and documents only from the user.")
     return [_write_part(part) for part in parts]
+
+
+def _joined_texts(parts: Sequence[Content]) -> str:
+    return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
 def _write_part(part: Content) -> dict[str, Any]:

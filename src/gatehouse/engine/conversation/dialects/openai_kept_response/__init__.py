@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from gatehouse.engine.conversation.call import KeptRequest, ModelCall, NativeOptions
-from gatehouse.engine.conversation.decoding.bodies import MAX_MODEL_NAME
+from gatehouse.engine.conversation.decoding.bodies import MAX_MODEL_NAME_CHARACTERS
 from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.envelope import openai_body, typed_event
 from gatehouse.engine.conversation.dialects.openai_responses.shape import LOGPROBS, NO_LOGPROBS
@@ -42,7 +42,7 @@ class OpenAIKeptResponse:
         kept = unverified_response(request.public_id)
         name = "" if kept is None else f"{kept.provider}/{kept.model}"
         # The id is not verified yet and may contain any name. The name is recorded.
-        if not name or len(name) > MAX_MODEL_NAME or not name.isprintable():
+        if not name or len(name) > MAX_MODEL_NAME_CHARACTERS or not name.isprintable():
             raise ResponseNotFound
         return ModelCall(dialect=self.name, model=name, stream=False, body={}, native=NativeOptions(kept=request))
 

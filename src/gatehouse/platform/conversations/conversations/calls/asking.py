@@ -96,9 +96,9 @@ class ModelCaller:
         body = {"model": model, "stream": stream, "messages": [msgspec.structs.asdict(message) for message in messages]}
         received = msgspec.structs.replace(received, body=msgspec.json.encode(body))
         answer = await self._engine.answer(
-            received, on_admitted=call.let_in, host=HostContext(rate=self._rate, labels=labels)
+            received, on_admitted=call.let_in, host=HostContext(rate=self._rate, last_label_numbers=labels)
         )
-        return answer if answer.answered is None or answer.stream is not None else _require_readable(answer)
+        return answer if answer.exchange is None or answer.stream is not None else _require_readable(answer)
 
 
 async def _model_caller(request: Request, host: TheHost) -> AsyncIterator[ModelCaller]:
@@ -119,7 +119,7 @@ def _require_readable(answer: Answer) -> Answer:
     except NotConvertible:
         error = AllProvidersFailed("The provider's answer cannot be read.")
         body = PASSING[DIALECT].render_error(error)
-        return msgspec.structs.replace(answer, status=error.status, body=body, refusal=error, answered=None)
+        return msgspec.structs.replace(answer, status=error.status, body=body, refusal=error, exchange=None)
     return answer
 
 

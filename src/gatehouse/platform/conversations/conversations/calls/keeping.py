@@ -155,7 +155,7 @@ class ConversationTurn:
                 content = self._contents.seal(text, message.id)
                 await table.fill_message(change.session, message.id, content=content, **values)
             table.record_activity(
-                row, call_request.inspection.labels.numbers if call_request.inspection is not None else {}
+                row, call_request.inspection.labels.last_numbers if call_request.inspection is not None else {}
             )
         return messages
 
@@ -192,7 +192,7 @@ async def _newest_question(session: AsyncSession, conversation_id: UUID, message
 def with_labels(text: str, call_request: CallRequest) -> str:
     """Return an answer as the model sent it. Values that were restored for the caller are replaced by their labels
     again."""
-    values = call_request.inspection.labels.values if call_request.inspection is not None else {}
+    values = call_request.inspection.labels.originals_by_label if call_request.inspection is not None else {}
     if not values:
         return text
     labels = {value: label for label, value in values.items()}

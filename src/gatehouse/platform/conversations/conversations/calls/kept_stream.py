@@ -103,13 +103,13 @@ class KeptStream(Blocks):
     def __init__(
         self,
         stream: AsyncIterator[bytes],
-        answered: Exchange,
+        exchange: Exchange,
         turn: ConversationTurn,
         background: BackgroundTasks,
         on_complete: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
         self._stream = stream
-        self._answered = answered
+        self._exchange = exchange
         self._turn = turn
         self._background = background
         self._on_complete = on_complete
@@ -133,7 +133,7 @@ class KeptStream(Blocks):
                 if self._transcript.ended and not self._is_finished:
                     await self._finish()
                 elif self._transcript.begun and not self._is_stored:
-                    await self._turn.store(self._transcript.answer(), self._answered)
+                    await self._turn.store(self._transcript.answer(), self._exchange)
                     self._is_stored = True
                 elif self._is_stored and self._saving is None:
                     self._saving = asyncio.create_task(self._save_periodically())
@@ -155,7 +155,7 @@ class KeptStream(Blocks):
             if len(answer.text) == stored_characters:
                 continue
             with contextlib.suppress(Exception):
-                await self._turn.store(answer, self._answered)
+                await self._turn.store(answer, self._exchange)
                 stored_characters = len(answer.text)
 
     async def _finish(self) -> None:
@@ -169,7 +169,7 @@ class KeptStream(Blocks):
             self._is_finished = True
             return
         answer = self._transcript.answer()
-        await self._turn.store(answer, self._answered)
+        await self._turn.store(answer, self._exchange)
         # Set after the answer is stored, so that `_end` retries if this task is cancelled before.
         self._is_finished = True
         if answer.complete:

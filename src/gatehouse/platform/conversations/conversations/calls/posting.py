@@ -53,12 +53,12 @@ class Post:
     async def complete_answer(self) -> tuple[Answer, Posted | None]:
         """Return the engine's answer, and the two stored messages, or None if the answer is a refusal."""
         answer = await self._ask()
-        if answer.answered is None:
+        if answer.exchange is None:
             return answer, None
         reply = completion(answer)
         text = completion_text(reply)
         stored = AnswerText(text[:MAX_ANSWER_CHARACTERS], len(text) <= MAX_ANSWER_CHARACTERS, reply.finish)
-        user_message, assistant_message = await self._turn.store(stored, answer.answered)
+        user_message, assistant_message = await self._turn.store(stored, answer.exchange)
         if stored.complete:
             await self._host.later.run(self._title())
         return answer, Posted(user_message=user_message, assistant_message=assistant_message)
@@ -66,9 +66,9 @@ class Post:
     async def streamed_answer(self) -> Answer:
         """Return a stream that stores the answer while it passes it on, or a refusal."""
         answer = await self._ask()
-        if answer.stream is None or answer.answered is None:
+        if answer.stream is None or answer.exchange is None:
             return answer
-        stream = KeptStream(answer.stream, answer.answered, self._turn, self._host.later, self._title)
+        stream = KeptStream(answer.stream, answer.exchange, self._turn, self._host.later, self._title)
         return msgspec.structs.replace(answer, stream=stream)
 
     async def _ask(self) -> Answer:
@@ -81,7 +81,7 @@ class Post:
             # The client has disconnected, or the server is shutting down. Clean up in the background.
             await self._host.later.run(self._turn.discard())
             raise
-        if answer.answered is None:
+        if answer.exchange is None:
             await self._turn.discard()
         return answer
 

@@ -59,13 +59,13 @@ async def summarize(
         raise NothingToSummarize
     transcript = "\n\n".join(f"{message.role}: {message.content}" for message in fitting)
     answer = await models.ask(name, [instruction, PromptMessage("user", transcript)], row.label_numbers)
-    if answer.answered is None:
+    if answer.exchange is None:
         return answer, None
-    assert answer.answered.call_request is not None
-    assert answer.answered.chosen is not None
+    assert answer.exchange.call_request is not None
+    assert answer.exchange.chosen is not None
     text, now = completion_text(completion(answer)), utc_now()
     async with transactions.changing() as change:
-        sealed = contents.seal(with_labels(text, answer.answered.call_request), "summary")
+        sealed = contents.seal(with_labels(text, answer.exchange.call_request), "summary")
         await table.store_summary(change.session, row.id, sealed, now)
-    answering_model = full_name(answer.answered.chosen.model)
+    answering_model = full_name(answer.exchange.chosen.model)
     return answer, Summary(summary=text, model=answering_model, messages=len(fitting), summarized_at=now)

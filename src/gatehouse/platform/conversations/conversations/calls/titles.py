@@ -58,7 +58,7 @@ async def make_title(
             )
     except TimeoutError:
         return
-    title = "" if answer.answered is None else cleaned(completion_text(completion(answer)))
+    title = "" if answer.exchange is None else cleaned(completion_text(completion(answer)))
     if title:
         async with transactions.changing() as change:
             await table.set_title_if_none(change.session, row.id, contents.seal(title, "title"))
