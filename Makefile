@@ -8,7 +8,12 @@ CONSOLE_SOURCES := $(shell find console src/gatehouse/foundation/http/pages/stat
 
 .PHONY: setup run test lint reference new-family docs bench agents lock console console-build clean
 
+# With BIN=/path/to/bin an environment of one's own is used: nothing is installed, and the console is not built.
+ifeq ($(BIN),.venv/bin)
 setup: .venv/installed $(CONSOLE)
+else
+setup:
+endif
 
 # The lock is complete, so pip resolves nothing (--no-deps): while it resolves, pip takes a newer release of a package
 # that is required with an extra, and then refuses it for want of a hash.

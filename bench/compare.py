@@ -50,9 +50,9 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def plan_of(chosen: argparse.Namespace) -> Plan:
-    plan = Plan.quick() if chosen.quick else Plan()
-    changes = {name: getattr(chosen, name) for name in ("rounds", "seconds", "soak") if getattr(chosen, name)}
+def plan_of(arguments: argparse.Namespace) -> Plan:
+    plan = Plan.quick() if arguments.quick else Plan()
+    changes = {name: getattr(arguments, name) for name in ("rounds", "seconds", "soak") if getattr(arguments, name)}
     if "soak" in changes:
         changes["soak_early"] = changes["soak"] // 10
     return replace(plan, **changes)
@@ -180,22 +180,22 @@ def _processor() -> str:
 
 def main() -> int:
     install.use_project_python()
-    chosen = options()
-    names = chosen.only.split(",") if chosen.only else list(gateways.ALL)
+    arguments = options()
+    names = arguments.only.split(",") if arguments.only else list(gateways.ALL)
     if unknown := [name for name in names if name not in gateways.ALL]:
         note(f"no such gateway: {', '.join(unknown)}")
         return 2
     names = ["direct", *(name for name in gateways.ALL if name in names and name != "direct")]
-    gatehouse = install.find_gatehouse(chosen.gatehouse)
+    gatehouse = install.find_gatehouse(arguments.gatehouse)
     lines = install.missing(names, gatehouse)
-    cores = Cores(gateway=chosen.gateway_core, load=chosen.load_core)
+    cores = Cores(gateway=arguments.gateway_core, load=arguments.load_core)
     if not {cores.gateway, cores.load} <= os.sched_getaffinity(0):
         lines.append(f"two cores, {cores.gateway} and {cores.load}: see --gateway-core and --load-core")
     if lines:
         note("The benchmark cannot run; missing:\n" + "\n".join(f"  {line}" for line in lines))
         return 2
     OUT.mkdir(exist_ok=True)
-    env = chosen.env.absolute()
+    env = arguments.env.absolute()
     try:
         install.peers(names, env, OUT / "install.log")
     except subprocess.CalledProcessError as error:
@@ -212,11 +212,11 @@ def main() -> int:
     site = gateways.Site(mock.url, work, env, cores.gateway, gatehouse, beside=cores.load)
     if front is not None:
         site = replace(site, upstream_over_tls=front.url, authority=front.authority)
-    comparison = Comparison(Bench(mock, cores, plan_of(chosen)), site, names)
+    comparison = Comparison(Bench(mock, cores, plan_of(arguments)), site, names)
     try:
-        if not chosen.no_speed:
+        if not arguments.no_speed:
             comparison.measure_speed()
-        if not chosen.no_memory and report.OURS not in comparison.failed:
+        if not arguments.no_memory and report.OURS not in comparison.failed:
             comparison.measure_memory()
     except KeyboardInterrupt:
         comparison.remarks.append("interrupted: these are the figures so far")
@@ -230,7 +230,7 @@ def main() -> int:
     path = OUT / f"compare-{time.strftime('%Y%m%d-%H%M%S')}.json"
     result = comparison.save(path)
     shutil.copyfile(path, OUT / "compare.json")
-    if chosen.publish:
+    if arguments.publish:
         published.write(result, install.matplotlib(env, OUT / "install.log"))
         note(f"written: {published.PAGE}")
     note(f"all samples: {path}")

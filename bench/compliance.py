@@ -173,8 +173,8 @@ def measure(running: Running, connection: Any, bundles: list[str]) -> dict[str, 
 
 def main() -> int:
     install.use_project_python()
-    chosen = options()
-    command = install.find_gatehouse(chosen.gatehouse)
+    arguments = options()
+    command = install.find_gatehouse(arguments.gatehouse)
     if command is None:
         note("The benchmark cannot run; missing: the gatehouse command (make setup)")
         return 2
@@ -183,7 +183,7 @@ def main() -> int:
     try:
         running = Running(command, home)
         connection = postgres.connect(home)
-        bundles = fill(running, connection, chosen.events)
+        bundles = fill(running, connection, arguments.events)
         (rows,) = connection.execute("select count(*) from dlp_counts").fetchone()
         (sets,) = connection.execute("select count(*) from dlp_request_counts").fetchone()
         timings = measure(running, connection, bundles)
@@ -192,7 +192,7 @@ def main() -> int:
         if running is not None:
             running.stop()
         shutil.rmtree(home, ignore_errors=True)
-    events = chosen.events // DAYS * DAYS
+    events = arguments.events // DAYS * DAYS
     print(f"\n{events:,} events, {rows:,} counts of hits, {sets:,} counts of requests, {BUNDLES} bundles\n")
     print(f"| Milliseconds | {' | '.join(f'{days} days' for days in GOALS)} |\n|---|{'---|' * len(GOALS)}")
     for name, by_days in timings.items():

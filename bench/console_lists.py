@@ -1,11 +1,11 @@
-"""Compares the time in which lists of API keys and users open with 400,000 rows and with ten.
+"""Measures how long the lists of API keys and users take to open, with 400,000 rows and with 10 rows.
 
 python bench/console_lists.py [--rows 400000] [--rounds 15]
 
-Two platforms run at the same time, one with ten API keys of ten users and one with many of both. Each round reads, on
-both platforms in turn, the first page in every order, filtered pages, searches, and a page in the middle. It also opens
-the list of keys in Chromium until its rows are displayed. The API is called as the console calls it. The benchmark
-prints the medians and their ratios. The exit status is 2 if Chromium is missing.
+Two platforms run at the same time: one with ten API keys of ten users, and one with many keys and users. Each round
+requests the same pages from both platforms in turn: the first page in every order, filtered pages, searches, and a page
+in the middle. It also opens the list of keys in Chromium and waits until its rows are displayed. The requests are those
+of the console. The benchmark prints the medians and their ratios. The exit status is 2 if Chromium is missing.
 """
 
 import argparse
@@ -28,11 +28,11 @@ from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 FEW_ROWS: Final = 10
 PAGE_SIZE: Final = 50
-#: As in the console: the number at which the server stops counting.
+#: The total at which the server stops counting. Same value as in the console.
 MAX_TOTAL: Final = 10_000
-#: Users who own keys. With many rows, each of them has 400.
+#: Number of users who own keys. With 400,000 rows, each of them has 400 keys.
 OWNERS: Final = 1_000
-FILL: Final = (
+INSERT_ROWS: Final = (
     "INSERT INTO users (id, tenant_id, email, display_name, is_active, last_login_at, created_at)"
     " SELECT gen_random_uuid(), %(tenant)s, 'user-' || n || '@example.com', 'Person ' || left(md5(n::text), 8),"
     " n %% 50 > 0, CASE WHEN n %% 3 > 0 THEN now() - n * interval '7 minutes' END, now() - n * interval '1 minute'"
@@ -48,10 +48,10 @@ KEY_ORDERS: Final = (
     "-created_at", "description", "owner", "-last_used", "last_used", "expires_at", "-expires_at",
 )  # fmt: skip
 USER_ORDERS: Final = ("-created_at", "name", "-name", "role", "-last_login_at", "last_login_at")
-TIERS: Final = '{"/login": 100000000, "/console": 100000000, "POST /api/auth/session/token": 100000000}'
+RATE_LIMIT_TIERS: Final = '{"/login": 100000000, "/console": 100000000, "POST /api/auth/session/token": 100000000}'
 
 
-class Read(NamedTuple):
+class ListRequest(NamedTuple):
     """A request for a page of a list."""
 
     path: str
@@ -66,7 +66,7 @@ class Platform:
         indexes = server.sql("SELECT indexname, indexdef FROM pg_indexes WHERE indexname LIKE '%_trigrams'")
         for name, _ in indexes:
             server.sql(f"DROP INDEX {name}")
-        for statement in FILL:
+        for statement in INSERT_ROWS:
             server.sql(statement, {"tenant": DEFAULT_TENANT, "rows": rows, "owners": OWNERS})
         for _, definition in indexes:
             server.sql(definition)
@@ -77,7 +77,7 @@ class Platform:
         self.client.headers["Authorization"] = f"Bearer {login.raise_for_status().json()['access_token']}"
 
     @property
-    def reads(self) -> dict[str, Read]:
+    def requests(self) -> dict[str, ListRequest]:
         """Return the requests that are measured, by name."""
         middle = self.rows // 2 // PAGE_SIZE
         keys = {"limit": str(PAGE_SIZE), "max_total": str(MAX_TOTAL)}
@@ -103,13 +103,18 @@ class Platform:
             "middle page": {"page": str(middle + 1)},
         }
         return {
-            **{f"keys, {name}": Read("/api/admin/api-keys", keys | query) for name, query in key_queries.items()},
-            **{f"users, {name}": Read("/api/admin/users", users | query) for name, query in user_queries.items()},
+            **{
+                f"keys, {name}": ListRequest("/api/admin/api-keys", keys | query) for name, query in key_queries.items()
+            },
+            **{
+                f"users, {name}": ListRequest("/api/admin/users", users | query) for name, query in user_queries.items()
+            },
         }
 
-    def seconds(self, read: Read) -> float:
+    def request_seconds(self, request: ListRequest) -> float:
+        """Return the time of one request."""
         began = time.perf_counter()
-        self.client.get(read.path, params=read.query).raise_for_status()
+        self.client.get(request.path, params=request.query).raise_for_status()
         return time.perf_counter() - began
 
 
@@ -121,7 +126,7 @@ async def page_seconds(page: Page, url: str) -> float:
     return time.perf_counter() - began
 
 
-async def signed_in(browser: Browser, url: str) -> Page:
+async def sign_in(browser: Browser, url: str) -> Page:
     page = await (await browser.new_context()).new_page()
     await page.goto(f"{url}/console")
     await page.get_by_label("E-mail or user name").fill(ADMIN_EMAIL)
@@ -132,14 +137,16 @@ async def signed_in(browser: Browser, url: str) -> Page:
 
 
 async def measure(few: Platform, many: Platform, rounds: int) -> dict[str, tuple[list[float], list[float]]]:
-    samples: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in (*few.reads, "keys in Chromium")}
+    samples: dict[str, tuple[list[float], list[float]]] = {
+        name: ([], []) for name in (*few.requests, "keys in Chromium")
+    }
     async with chromium.browser() as browser:
-        pages = [await signed_in(browser, platform.url) for platform in (few, many)]
+        pages = [await sign_in(browser, platform.url) for platform in (few, many)]
         # The first round fills caches and is not counted.
         for number in range(rounds + 1):
             for index, (platform, page) in enumerate(zip((few, many), pages, strict=True)):
-                for name, read in platform.reads.items():
-                    seconds = platform.seconds(read)
+                for name, request in platform.requests.items():
+                    seconds = platform.request_seconds(request)
                     if number:
                         samples[name][index].append(seconds)
                 seconds = await page_seconds(page, platform.url)
@@ -152,14 +159,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--rounds", type=int, default=15)
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     if chromium.PROGRAM is None:
-        print("The benchmark cannot run: apt-get install chromium", file=sys.stderr)
+        print("Chromium is not installed. Install it with: apt-get install chromium", file=sys.stderr)
         return 2
-    env = {"RATE_LIMIT_TIERS": TIERS}
-    with GatehouseServer(env=env) as first, GatehouseServer(env=env) as second:
-        samples = asyncio.run(measure(Platform(first, FEW_ROWS), Platform(second, chosen.rows), chosen.rounds))
-    print(f"{'':34}{FEW_ROWS:>10} rows{chosen.rows:>10,} rows     ratio")
+    env = {"RATE_LIMIT_TIERS": RATE_LIMIT_TIERS}
+    with GatehouseServer(env=env) as small_server, GatehouseServer(env=env) as large_server:
+        samples = asyncio.run(
+            measure(Platform(small_server, FEW_ROWS), Platform(large_server, arguments.rows), arguments.rounds)
+        )
+    print(f"{'':34}{FEW_ROWS:>10} rows{arguments.rows:>10,} rows     ratio")
     for name, (few, many) in samples.items():
         left, right = statistics.median(few), statistics.median(many)
         print(f"{name:34}{left * 1000:>12.1f} ms{right * 1000:>12.1f} ms{right / left:>10.2f}")

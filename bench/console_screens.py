@@ -104,7 +104,7 @@ def show(samples: dict[str, list[Sample]]) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     if chromium.PROGRAM is None:
         print("The benchmark cannot run: apt-get install chromium", file=sys.stderr)
         return 2
@@ -113,7 +113,7 @@ def main() -> int:
             login = client.post("/api/auth/login", json={"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD})
             client.headers["Authorization"] = f"Bearer {login.raise_for_status().json()['access_token']}"
             special = fill(server, client)
-        samples = asyncio.run(measure(server, special, chosen.rounds))
+        samples = asyncio.run(measure(server, special, arguments.rounds))
     return 0 if show(samples) else 1
 
 

@@ -262,15 +262,15 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=REQUESTS, help="of one round; a fifth of them for streams")
     parser.add_argument("--calls", action="store_true", help="count calls of Python functions instead of time")
     parser.add_argument("--names", action="store_true", help="with --calls: the functions with the largest difference")
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="bench-dialects-"))
 
     async def all_of_them() -> None:
         for case in CASES:
-            if chosen.calls:
-                await count(home, case, names=chosen.names)
+            if arguments.calls:
+                await count(home, case, names=arguments.names)
             else:
-                await compare(home, case, rounds=chosen.rounds, requests=chosen.requests)
+                await compare(home, case, rounds=arguments.rounds, requests=arguments.requests)
 
     try:
         uvloop.run(all_of_them())

@@ -168,27 +168,27 @@ def keep(target: str, env: Path) -> None:
 
 def main() -> int:
     install.use_project_python()
-    chosen = options()
-    if chosen.inside is not None:
-        inside(chosen.only, chosen.env, chosen.inside)
-    targets = [chosen.only] if chosen.only else list(TARGETS)
-    if chosen.seeds:
+    arguments = options()
+    if arguments.inside is not None:
+        inside(arguments.only, arguments.env, arguments.inside)
+    targets = [arguments.only] if arguments.only else list(TARGETS)
+    if arguments.seeds:
         for target in targets:
             seeds(target)
         return 0
     OUT.mkdir(parents=True, exist_ok=True)
     try:
-        install.atheris(chosen.env, OUT / "install.log")
+        install.atheris(arguments.env, OUT / "install.log")
     except subprocess.CalledProcessError:
         print(f"{install.ATHERIS} cannot be installed; {OUT / 'install.log'} says why", file=sys.stderr)
         return 2
-    if chosen.again is not None:
-        return subprocess.run(command(targets[0], chosen.env, str(chosen.again)), check=False).returncode
+    if arguments.again is not None:
+        return subprocess.run(command(targets[0], arguments.env, str(arguments.again)), check=False).returncode
     os.nice(19)
-    good = [fuzz(target, chosen.seconds // len(targets), chosen.env) for target in targets]
-    if chosen.keep:
+    good = [fuzz(target, arguments.seconds // len(targets), arguments.env) for target in targets]
+    if arguments.keep:
         for target in targets:
-            keep(target, chosen.env)
+            keep(target, arguments.env)
     return 0 if all(good) else 1
 
 

@@ -199,12 +199,12 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--ask", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.ask:
-        port, path, requests, connections = chosen.ask.split()
+    arguments = parser.parse_args()
+    if arguments.ask:
+        port, path, requests, connections = arguments.ask.split()
         uvloop.run(ask(int(port), path, int(requests), int(connections)))
     else:
-        uvloop.run(measure(chosen.rounds, chosen.requests, chosen.connections))
+        uvloop.run(measure(arguments.rounds, arguments.requests, arguments.connections))
 
 
 if __name__ == "__main__":

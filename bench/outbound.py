@@ -129,12 +129,12 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--upstream", help="URL of an upstream that runs already")
     parser.add_argument("--rounds", type=int, default=8)
-    chosen = parser.parse_args()
-    if chosen.upstream:
-        await measure(chosen.upstream, chosen.rounds)
+    arguments = parser.parse_args()
+    if arguments.upstream:
+        await measure(arguments.upstream, arguments.rounds)
         return
     async with sandbox() as url:
-        await measure(url, chosen.rounds)
+        await measure(url, arguments.rounds)
 
 
 if __name__ == "__main__":

@@ -162,13 +162,13 @@ def day(server: GatehouseServer, outpost: OutpostServer, requests: int) -> bool:
 
 
 def main() -> int:
-    chosen = options()
+    arguments = options()
     os.nice(5)
     cost()
     with GatehouseServer() as server, OutpostServer(Trust(server)) as outpost:
         outpost.ask()
         time.sleep(1)
-        good = [starts(outpost, chosen.kills), day(server, outpost, chosen.requests)]
+        good = [starts(outpost, arguments.kills), day(server, outpost, arguments.requests)]
     return 0 if all(good) else 1
 
 

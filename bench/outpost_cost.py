@@ -61,7 +61,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=5)
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     with GatehouseServer() as server, OutpostServer(Trust(server)) as outpost, tempfile.TemporaryDirectory() as folder:
         assert outpost.process is not None
         pid, worker = outpost.process.pid, server.workers[0].pid
@@ -70,13 +70,13 @@ def main() -> int:
         script = Path(folder) / "chat.lua"
         script.write_text(_SCRIPT.format(body=json.dumps(chat_body(TEXT)), key=server.key))
         columns: dict[str, list[float]] = {"platform": [], "loop": [], "process": []}
-        for _ in range(chosen.rounds):
+        for _ in range(arguments.rounds):
             began = on_cpu(worker)
-            count, bad = load(server.url, script, chosen.seconds)
+            count, bad = load(server.url, script, arguments.seconds)
             assert bad == 0
             columns["platform"].append((on_cpu(worker) - began) / count * 1e6)
             began, before = on_cpu(pid), on_cpu(pid, main=True)
-            count, bad = load(outpost.url, script, chosen.seconds)
+            count, bad = load(outpost.url, script, arguments.seconds)
             assert bad == 0
             columns["loop"].append((on_cpu(pid, main=True) - before) / count * 1e6)
             columns["process"].append((on_cpu(pid) - began) / count * 1e6)

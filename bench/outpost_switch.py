@@ -72,14 +72,14 @@ def at(values: list[float], share: float) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--switches", type=int, default=50)
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     with ExitStack() as stack:
         server = stack.enter_context(GatehouseServer())
         trust = Trust(server)
         outposts = [stack.enter_context(OutpostServer(trust)) for _ in range(OUTPOSTS)]
-        delays, answered = asyncio.run(measure(server, outposts, chosen.switches))
+        delays, answered = asyncio.run(measure(server, outposts, arguments.switches))
     median, high, most = at(delays, 0.5), at(delays, 0.99), delays[-1] * 1000
-    print(f"{chosen.switches} switches, {OUTPOSTS} outposts, in force after: {median:.0f} ms (median)")
+    print(f"{arguments.switches} switches, {OUTPOSTS} outposts, active after: {median:.0f} ms (median)")
     print(f"{high:.0f} ms (p99; goal {GOAL * 1000:.0f} ms), {most:.0f} ms (maximum)")
     print(f"the platform's own answer: {at(answered, 0.5):.0f} ms (median), {at(answered, 0.99):.0f} ms (p99)")
     return int(at(delays, 0.99) > GOAL * 1000)

@@ -323,7 +323,7 @@ class Steps:
         self.candidate: Candidate = routed.chain[0]
         self.routed = routed
         self.admitted = pipeline.obeyed(await self._reserve())
-        self.answered = Exchange(
+        self.exchange = Exchange(
             identified=self.identified, call_request=self.call_request, outcome="success", status=200
         )
         self.reply = await self._attempt()
@@ -332,7 +332,7 @@ class Steps:
     def _entry(self) -> Entry[UUID]:
         """Return the record of the request, decoded from the bytes that are written to the journal."""
         journal: list[bytes] = []
-        Recorder(msgspec.structs.replace(self.ports, journal=journal)).finished(self.answered)
+        Recorder(msgspec.structs.replace(self.ports, journal=journal)).finished(self.exchange)
         return decode(journal[0])
 
     def _call_request(self) -> CallRequest:
@@ -357,10 +357,10 @@ class Steps:
             Row("reserve from the budget", self._reserve, True),
             Row("attempt: deadline, gate, call, usage", self._attempt, True),
             *(inspected[1:] if self.world.inspected else ()),
-            Row("price", lambda: self.world.engine._settling.price(self.reply, self.answered)),
-            Row("the answer's headers", lambda: answers.reply_headers(self.reply, self.answered)),
-            Row("settle the budget", lambda: budget.settle(self.answered, ports)),
-            Row("record: made, encoded, queued", lambda: Recorder(ports).finished(self.answered)),
+            Row("price", lambda: self.world.engine._settling.price(self.reply, self.exchange)),
+            Row("the answer's headers", lambda: answers.reply_headers(self.reply, self.exchange)),
+            Row("settle the budget", lambda: budget.settle(self.exchange, ports)),
+            Row("record: made, encoded, queued", lambda: Recorder(ports).finished(self.exchange)),
             Row("  encoding, which is in the record", lambda: encode(self.entry)),
             Row("  metrics, most of which the record counts", self._metrics),
         ]
@@ -379,13 +379,13 @@ class Steps:
         return resolved(cast("Any", budget.reserve(self.routed, self.ports)))
 
     def _attempt(self) -> Awaitable[Reply]:
-        return self.world.engine._attempts.answer(self.admitted, self.answered)
+        return self.world.engine._attempts.answer(self.admitted, self.exchange)
 
     def _prompt(self) -> Awaitable[Any]:
         return resolved(dlp_input.inspect(self.call_request, self.ports))
 
     def _metrics(self) -> None:
-        self.ports.meter.finished(self.answered)
+        self.ports.meter.finished(self.exchange)
         self.world.metrics.http("POST", "/v1/chat/completions", 200, 0.01)
 
     def _inspected_answer(self) -> Awaitable[Any]:
@@ -466,7 +466,7 @@ async def profile(world: World, seconds: float = 3.0) -> None:
     print("\n".join(lines))
 
 
-async def measured(chosen: argparse.Namespace, home: Path) -> None:
+async def measured(arguments: argparse.Namespace, home: Path) -> None:
     result = (PROSE * 10)[:800]
     worlds: dict[str, tuple[Mapping[str, Any], str, bool, bool]] = {
         "DLP": (SHORT, _CAPITAL, False, False),
@@ -475,7 +475,7 @@ async def measured(chosen: argparse.Namespace, home: Path) -> None:
         "stream76": (LONG, result, True, True),
     }
     for name, (request, text, inspected, streamed) in worlds.items():
-        if chosen.only not in {None, name}:
+        if arguments.only not in {None, name}:
             continue
         cut = pieces(text) if streamed else ()
         world = World(home / name, request, answer(text), inspected=inspected, streamed=cut)
@@ -486,15 +486,15 @@ async def measured(chosen: argparse.Namespace, home: Path) -> None:
         gc.freeze()
         gc.set_threshold(20_000, 20, 20)
         requests = REQUESTS // 5 if streamed else REQUESTS
-        if chosen.profile:
+        if arguments.profile:
             await profile(world)
-        elif chosen.whole or streamed:
-            costs = [await world.serve(requests) for _ in range(chosen.rounds)]
+        elif arguments.whole or streamed:
+            costs = [await world.serve(requests) for _ in range(arguments.rounds)]
             print(f"{name} {min(costs):.2f} {statistics.median(costs):.2f}", flush=True)
-            if not chosen.whole:
-                await parts(world, chosen.rounds)
+            if not arguments.whole:
+                await parts(world, arguments.rounds)
         else:
-            await table(world, chosen.rounds)
+            await table(world, arguments.rounds)
         await world.close()
 
 
@@ -510,10 +510,10 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--whole", action="store_true", help="the whole request's cost alone: least and median")
     parser.add_argument("--profile", action="store_true")
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
     try:
-        uvloop.run(measured(chosen, home))
+        uvloop.run(measured(arguments, home))
     finally:
         shutil.rmtree(home, ignore_errors=True)
     return 0

@@ -84,34 +84,36 @@ def show(folded: Path, top: int) -> None:
 
 def main() -> int:
     install.use_project_python()
-    chosen = options()
-    gatehouse = install.find_gatehouse(chosen.gatehouse)
+    arguments = options()
+    gatehouse = install.find_gatehouse(arguments.gatehouse)
     if lines := install.missing(["gatehouse"], gatehouse):
         note("The profile cannot be taken; missing:\n" + "\n".join(f"  {line}" for line in lines))
         return 2
     OUT.mkdir(exist_ok=True)
-    spy = install.py_spy(chosen.env.absolute(), OUT / "install.log")
-    cores = Cores(gateway=chosen.gateway_core, load=chosen.load_core)
+    spy = install.py_spy(arguments.env.absolute(), OUT / "install.log")
+    cores = Cores(gateway=arguments.gateway_core, load=arguments.load_core)
     os.sched_setaffinity(0, {cores.load})
     work = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
     mock = Mock(OUT, core=cores.load)
-    site = Site(upstream=mock.url, work=work, env=chosen.env, core=cores.gateway, gatehouse=gatehouse)
+    site = Site(upstream=mock.url, work=work, env=arguments.env, core=cores.gateway, gatehouse=gatehouse)
     gateway = Gatehouse(site)
-    folded = OUT / f"profile-{chosen.role}.txt"
+    folded = OUT / f"profile-{arguments.role}.txt"
     try:
         gateway.start()
         bench = Bench(mock, cores, Plan.quick())
-        route = Route.SLOW if chosen.slow else Route.IMMEDIATE
-        bench.run(gateway, connections=chosen.connections, seconds=2, stream=chosen.stream, route=route, settle=False)
-        command = [str(spy), "record", "--pid", str(python_process(gateway, chosen.role)), "--format", "raw"]
-        command += ["--output", str(folded), "--duration", str(round(chosen.seconds)), "--rate", "200"]
-        command += (["--native"] if chosen.native else []) + ([] if chosen.lines else ["--function"])
+        route = Route.SLOW if arguments.slow else Route.IMMEDIATE
+        bench.run(
+            gateway, connections=arguments.connections, seconds=2, stream=arguments.stream, route=route, settle=False
+        )
+        command = [str(spy), "record", "--pid", str(python_process(gateway, arguments.role)), "--format", "raw"]
+        command += ["--output", str(folded), "--duration", str(round(arguments.seconds)), "--rate", "200"]
+        command += (["--native"] if arguments.native else []) + ([] if arguments.lines else ["--function"])
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as recorder:
             run = bench.run(
                 gateway,
-                connections=chosen.connections,
-                seconds=chosen.seconds + 2,
-                stream=chosen.stream,
+                connections=arguments.connections,
+                seconds=arguments.seconds + 2,
+                stream=arguments.stream,
                 route=route,
                 settle=False,
             )
@@ -123,7 +125,7 @@ def main() -> int:
     if not folded.exists():
         note(f"py-spy wrote nothing: {text}")
         return 1
-    show(folded, chosen.top)
+    show(folded, arguments.top)
     note(f"\n{run.result.rate:,.0f} requests/s, {run.cpu_us('gateway'):,.0f} us CPU per request, while py-spy runs")
     note(f"stacks for a flame graph (flamegraph.pl, speedscope.app): {folded}")
     return 0

@@ -276,32 +276,32 @@ async def _journal(folder: Path, tenant: UUID) -> None:
 
 def main() -> int:
     install.use_project_python()
-    chosen = options()
-    command = install.find_gatehouse(chosen.gatehouse)
+    arguments = options()
+    command = install.find_gatehouse(arguments.gatehouse)
     if command is None:
         note("The benchmark cannot run; missing: the gatehouse command (make setup)")
         return 2
-    home = chosen.home or Path(tempfile.mkdtemp(prefix="gatehouse-bench-", dir="/tmp"))
+    home = arguments.home or Path(tempfile.mkdtemp(prefix="gatehouse-bench-", dir="/tmp"))
     home.mkdir(exist_ok=True)
     running = None
     try:
         running = Running(command, home)
         connection = postgres.connect(home)
         (tenant,) = connection.execute("select id from tenants where slug = 'default'").fetchone()
-        rows = chosen.records // chosen.days
+        rows = arguments.records // arguments.days
         if connection.execute("select from usage_records where request_id like 'bench-%' limit 1").fetchone() is None:
             make_rules(running)
-            fill(connection, tenant, rows, chosen.days)
-        lists, sums = pages(running, connection, rows, chosen.days), figures(running, connection, chosen.days)
+            fill(connection, tenant, rows, arguments.days)
+        lists, sums = pages(running, connection, rows, arguments.days), figures(running, connection, arguments.days)
         speeds = [ingest(running, connection, tenant) for _ in range(3)]
         connection.close()
     finally:
         if running is not None:
             running.stop()
-        if chosen.home is None:
+        if arguments.home is None:
             shutil.rmtree(home, ignore_errors=True)
     rows_s, cpu_us = (statistics.median(item) for item in zip(*speeds, strict=True))
-    records = rows * chosen.days
+    records = rows * arguments.days
     print(f"\n{records:,} usage records and as many audit events\n\n| Milliseconds | | goal |\n|---|---:|---:|")
     for timings, goal in ((lists, PAGE_GOAL), (sums, FIGURES_GOAL)):
         for name, milliseconds in timings.items():

@@ -62,21 +62,23 @@ def one(bench: Bench, gateway: Gatehouse, *, keys: int = 0) -> Sample:
     )
 
 
-def measure(bench: Bench, site: Site, chosen: argparse.Namespace) -> dict[str, list[Sample]]:
+def measure(bench: Bench, site: Site, arguments: argparse.Namespace) -> dict[str, list[Sample]]:
     samples: dict[str, list[Sample]] = {"one tenant": [], "many tenants": [], "many tenants, keys in turn": []}
     alone, crowded = ManyTenants(site), ManyTenants(site)
     try:
         alone.start()
         crowded.start()
-        note(f"{chosen.tenants:,} tenants, {chosen.keys:,} keys, {chosen.records:,} usage records are inserted")
+        note(
+            f"{arguments.tenants:,} tenants, {arguments.keys:,} keys, {arguments.records:,} usage records are inserted"
+        )
         with postgres.connect(crowded.home) as connection:
-            crowd.settle_in(connection, tenants=chosen.tenants, keys=chosen.keys, records=chosen.records)
+            crowd.settle_in(connection, tenants=arguments.tenants, keys=arguments.keys, records=arguments.records)
         crowded.restart()
         for turn in range(bench.plan.rounds):
             note(f"round {turn + 1} of {bench.plan.rounds}")
             samples["one tenant"].append(one(bench, alone))
             samples["many tenants"].append(one(bench, crowded))
-            samples["many tenants, keys in turn"].append(one(bench, crowded, keys=min(IN_TURN, chosen.keys)))
+            samples["many tenants, keys in turn"].append(one(bench, crowded, keys=min(IN_TURN, arguments.keys)))
     finally:
         alone.stop()
         crowded.stop()
@@ -85,24 +87,28 @@ def measure(bench: Bench, site: Site, chosen: argparse.Namespace) -> dict[str, l
 
 def main() -> int:
     install.use_project_python()
-    chosen = options()
-    gatehouse = install.find_gatehouse(chosen.gatehouse)
+    arguments = options()
+    gatehouse = install.find_gatehouse(arguments.gatehouse)
     if lines := install.missing(["gatehouse"], gatehouse):
         note("The benchmark cannot run; missing:\n" + "\n".join(f"  {line}" for line in lines))
         return 2
     plan = replace(Plan(), rounds=3)
-    if chosen.quick:
+    if arguments.quick:
         plan = Plan.quick()
-        chosen.tenants, chosen.keys, chosen.records = chosen.tenants // 10, chosen.keys // 10, chosen.records // 10
+        arguments.tenants, arguments.keys, arguments.records = (
+            arguments.tenants // 10,
+            arguments.keys // 10,
+            arguments.records // 10,
+        )
     OUT.mkdir(exist_ok=True)
-    cores = Cores(gateway=chosen.gateway_core, load=chosen.load_core)
+    cores = Cores(gateway=arguments.gateway_core, load=arguments.load_core)
     os.sched_setaffinity(0, {cores.load})
     work = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
     mock = Mock(OUT, core=cores.load)
     bench = Bench(mock, cores, plan)
     try:
         site = Site(upstream=mock.url, work=work, env=OUT / "env", core=cores.gateway, gatehouse=gatehouse)
-        samples = measure(bench, site, chosen)
+        samples = measure(bench, site, arguments)
     finally:
         mock.stop()
         shutil.rmtree(work, ignore_errors=True)
@@ -112,7 +118,7 @@ def main() -> int:
     print(f"\n{report.Goal('CPU per request with many tenants, ratio to one tenant', factor, 1.1).line()}")
     print("\n".join(f"- {line}" for line in bench.faults))
     path = OUT / "scale.json"
-    rows = {"tenants": chosen.tenants, "keys": chosen.keys, "records": chosen.records}
+    rows = {"tenants": arguments.tenants, "keys": arguments.keys, "records": arguments.records}
     path.write_text(json.dumps({"rows": rows, **bench.facts(), "medians": figures, "rounds": samples}, indent=1) + "\n")
     note(f"all samples: {path}")
     return 0

@@ -143,14 +143,14 @@ async def admin(server: GatehouseServer, method: str, path: str, body: Any = Non
     return answer.json() if "json" in answer.headers["content-type"] else answer.text
 
 
-async def soak(chosen: argparse.Namespace) -> bool:
-    dice = random.Random(chosen.seed)
-    async with site(chosen.rate, dice) as (place, user_id, budget_id):
+async def soak(arguments: argparse.Namespace) -> bool:
+    dice = random.Random(arguments.seed)
+    async with site(arguments.rate, dice) as (place, user_id, budget_id):
         watch, load = Watch(place.server, place.redis, place.spared), place.load
         began = time.monotonic()
-        until = began + chosen.minutes * 60
-        callers = [asyncio.create_task(load.caller(CALLERS / chosen.rate)) for _ in range(CALLERS)]
-        going_wrong = asyncio.create_task(place.all_in_turn(until, random.Random(chosen.seed)))
+        until = began + arguments.minutes * 60
+        callers = [asyncio.create_task(load.caller(CALLERS / arguments.rate)) for _ in range(CALLERS)]
+        going_wrong = asyncio.create_task(place.all_in_turn(until, random.Random(arguments.seed)))
         while time.monotonic() < until:
             await asyncio.sleep(LOOKS)
             await asyncio.to_thread(watch.look)
@@ -267,9 +267,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=float, default=100, help="requests per second")
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     os.nice(10)
-    return 0 if asyncio.run(soak(chosen)) else 1
+    return 0 if asyncio.run(soak(arguments)) else 1
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--streams", default="5000,10000")
     parser.add_argument("--seconds", type=float, default=40.0)
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     _, max_descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max_descriptors, max_descriptors))
     OUT.mkdir(exist_ok=True)
@@ -47,7 +47,7 @@ def main() -> int:
         note("starting")
         gateway.start()
         idle = processes.memory_mib(gateway.processes()["gateway"])
-        for streams in map(int, chosen.streams.split(",")):
+        for streams in map(int, arguments.streams.split(",")):
             needed_descriptors = 2 * streams + 500
             if max_descriptors < needed_descriptors:
                 print(
@@ -55,7 +55,7 @@ def main() -> int:
                     f" and `ulimit -n` allows {max_descriptors:,}"
                 )
                 continue
-            measure_streams(bench, gateway, mock, streams, chosen.seconds, idle)
+            measure_streams(bench, gateway, mock, streams, arguments.seconds, idle)
     finally:
         gateway.stop()
         mock.stop()

@@ -52,7 +52,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=6.0)
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     OUT.mkdir(exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
     mock = Mock(OUT, core=0)
@@ -65,13 +65,13 @@ def main() -> int:
         for item in both:
             note(f"starting {item.name}")
             item.start()
-        for turn in range(-1, chosen.rounds):
+        for turn in range(-1, arguments.rounds):
             for item in both if turn % 2 else reversed(both):
                 seen: list[list[int]] = []
                 run = bench.run(
                     item,
                     connections=CONNECTIONS,
-                    seconds=chosen.seconds,
+                    seconds=arguments.seconds,
                     meanwhile=lambda at, seen=seen, item=item: at > 1 and not seen and seen.append(split(item)),
                 )
                 # The first round is not counted.

@@ -20,7 +20,7 @@ SOURCE: Final = "src/gatehouse"
 PLATFORM: Final = f"{SOURCE}/platform"
 VERSIONS: Final = f"{PLATFORM}/migrations/versions"
 #: Characters of a name. Longer ones would not fit into the templates' lines.
-MAX_NAME_CHARS: Final = 30
+MAX_NAME_CHARACTERS: Final = 30
 LEFT_TO_DO: Final = """\
 To do by hand:
     the family's own fields, in table, schemas, SQL and tests
@@ -36,8 +36,8 @@ class Refused(Exception):
 def values(name: str, one: str, chapter: str) -> dict[str, str]:
     """Return the values of the templates' placeholders. Raises `Refused` if a name has the wrong form."""
     for word in (name, one):
-        if not re.fullmatch(r"[a-z]+(_[a-z]+)*", word) or keyword.iskeyword(word) or len(word) > MAX_NAME_CHARS:
-            raise Refused(f"{word!r} is not a name of up to {MAX_NAME_CHARS} lowercase letters and underscores")
+        if not re.fullmatch(r"[a-z]+(_[a-z]+)*", word) or keyword.iskeyword(word) or len(word) > MAX_NAME_CHARACTERS:
+            raise Refused(f"{word!r} is not a name of up to {MAX_NAME_CHARACTERS} lowercase letters and underscores")
     if name == one:
         raise Refused("NAME is the plural, ONE the singular: they must differ")
     chapters = sorted({path.parts[-3] for path in (ROOT / PLATFORM).glob("*/*/routes.py")})

@@ -231,14 +231,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--truth", type=Path, required=True, help="the folder of the labelled texts")
     parser.add_argument("--rounds", type=int, default=9)
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     prefilters = Prefilters(hyperscan())
-    texts = {name: read(chosen.truth, file) for name, file in TEXTS.items()}
+    texts = {name: read(arguments.truth, file) for name, file in TEXTS.items()}
     texts |= {"random words": random_words("az", "AZ", "az"), "other scripts": random_words(*SCRIPTS)}
     print(f"\n{'microseconds':24}" + "".join(f"{name:>18}" for name in prefilters.by_name))
     for name, whole in texts.items():
         for length in LENGTHS:
-            figures = measured(prefilters, whole, length, chosen.rounds).values()
+            figures = measured(prefilters, whole, length, arguments.rounds).values()
             result = "".join(f"{least:9.1f} ({middle:.1f})".rjust(18) for least, middle in figures)
             print(f"{name:14}{length:>10,}{result}", flush=True)
 

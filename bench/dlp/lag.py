@@ -63,5 +63,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--prompts", type=int, default=10)
     parser.add_argument("--bytes", type=int, default=1_000_000)
-    chosen = parser.parse_args()
-    asyncio.run(measure(chosen.prompts, chosen.bytes))
+    arguments = parser.parse_args()
+    asyncio.run(measure(arguments.prompts, arguments.bytes))

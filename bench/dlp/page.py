@@ -1,4 +1,4 @@
-"""Writes the tables of docs/dlp-patterns.md: the patterns of the catalogue, and the results of measurements.
+"""Writes the tables of docs/dlp-patterns.md: the patterns of the catalog, and the results of measurements.
 
 .venv/bin/python bench/dlp/page.py                    # the patterns
 .venv/bin/python bench/dlp/page.py --figures OUT.json # also the figures that quality.py --json wrote
@@ -24,7 +24,7 @@ from gatehouse.detection.pattern import CATEGORIES, Pattern  # noqa: E402
 PAGE: Final = ROOT / "docs" / "dlp-patterns.md"
 
 
-def judged(pattern: Pattern) -> str:
+def benchmark_labels(pattern: Pattern) -> str:
     """Return the labels of the benchmark that the entity type of the pattern covers."""
     label = LABELS.get(pattern.entity_type, pattern.entity_type)
     labels = [one for one, merged in MERGES.items() if merged == label] + [label] * (label in SAME)
@@ -37,11 +37,11 @@ def patterns() -> str:
         listed = [pattern for pattern in BUILT_IN if pattern.category == category]
         lines += [f"### {category} ({len(listed)})", ""]
         named = category != "secret"
-        lines.append("| Pattern | Entity type | Action | Finds |" + (" Judged as |" if named else ""))
+        lines.append("| Pattern | Entity type | Action | Finds |" + (" Benchmark labels |" if named else ""))
         lines.append("|---|---|---|---|" + ("---|" if named else ""))
         lines += [
             f"| `{pattern.id}` | `{pattern.entity_type}` | {pattern.action} | {pattern.name} |"
-            + (f" {judged(pattern)} |" if named else "")
+            + (f" {benchmark_labels(pattern)} |" if named else "")
             for pattern in listed
         ]
         lines.append("")
@@ -63,7 +63,7 @@ def figures(measured: dict[str, Any]) -> str:
                 "",
                 f"**{name}**",
                 "",
-                "| Label | Asked | Found | Wrong | F1 | Missed as |",
+                "| Label | Values | Found | Wrong | F1 | Found instead |",
                 "|---|---|---|---|---|---|",
             ]
             lines += [
@@ -86,7 +86,7 @@ def listed(instead: dict[str, int]) -> str:
 
 def ordinary(measured: dict[str, Any]) -> str:
     lines = [
-        "| Part | False redactions | In 10,000 words | In 1,000 requests of agents | By pattern |",
+        "| Template set | False redactions | Per 10,000 words | Per 1,000 agent requests | By pattern |",
         "|---|---|---|---|---|",
     ]
     for part, result in measured.items():
@@ -96,7 +96,7 @@ def ordinary(measured: dict[str, Any]) -> str:
             f"| {in_turns * 1_000 / result['turns']:.2f} | {listed(dict(result['by_pattern']))} |"
         )
     for part, result in measured.items():
-        lines += ["", f"**{part}**", "", "| Label | Asked | Found | Missed as |", "|---|---|---|---|"]
+        lines += ["", f"**{part}**", "", "| Label | Values | Found | Found instead |", "|---|---|---|---|"]
         lines += [
             f"| `{label}` | {count['asked']} | {count['found']} | {listed(count['instead'])} |"
             for label, count in result["labels"].items()
@@ -118,12 +118,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figures", type=Path)
     parser.add_argument("--ordinary", type=Path)
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     page = between(PAGE.read_text(), "patterns", patterns())
-    if chosen.figures:
-        page = between(page, "figures", figures(json.loads(chosen.figures.read_text())))
-    if chosen.ordinary:
-        page = between(page, "ordinary", ordinary(json.loads(chosen.ordinary.read_text())))
+    if arguments.figures:
+        page = between(page, "figures", figures(json.loads(arguments.figures.read_text())))
+    if arguments.ordinary:
+        page = between(page, "ordinary", ordinary(json.loads(arguments.ordinary.read_text())))
     PAGE.write_text(page)
 
 

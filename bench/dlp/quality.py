@@ -19,7 +19,7 @@ from bench.dlp.scoring import Count, FoundValue, Score, score
 
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
-from gatehouse.detection.pattern import CERTAIN
+from gatehouse.detection.pattern import CERTAIN_SCORE
 from gatehouse.detection.search.matching import compile_pattern, spans
 
 
@@ -48,7 +48,7 @@ class Product:
         self._matcher = Matcher(BUILT_IN)
         self._patterns = {pattern.id: pattern for pattern in BUILT_IN}
         self._least = {
-            pattern.id: max(pattern.threshold, CERTAIN)
+            pattern.id: max(pattern.threshold, CERTAIN_SCORE)
             if certain and pattern.action != "log_only"
             else pattern.threshold
             for pattern in BUILT_IN
@@ -118,19 +118,19 @@ def main() -> int:
     parser.add_argument("--definition", action="store_true", help="each pattern on its own, without views of the text")
     parser.add_argument("--certain", action="store_true", help="ignore findings that are too unsure for an action")
     parser.add_argument("--predictions", type=Path, help="folder for the findings, one file for each set")
-    chosen = parser.parse_args()
-    tier = Definition() if chosen.definition else Product(certain=chosen.certain)
+    arguments = parser.parse_args()
+    tier = Definition() if arguments.definition else Product(certain=arguments.certain)
     figures = {}
     print(f"{'':28s} {'asked':>6s} {'found':>6s} {'right':>6s} {'wrong':>6s}   {'P':>5s} {'R':>5s} {'F1':>5s}")
-    for name in chosen.sets:
-        result = measure(tier, chosen.truth, name, chosen.predictions)
+    for name in arguments.sets:
+        result = measure(tier, arguments.truth, name, arguments.predictions)
         print(line(name, result.total) + "   " + reached(GOALS[name], result.total.f1, result.alarms, result.texts))
         for key, count in sorted(result.per.items(), key=lambda item: -item[1].asked) if len(result.per) > 1 else ():
             instead = ", ".join(f"{what} {times}" for what, times in result.confusion.get(key, {}).items())
             print(
                 "  " + line(key, count)[:26] + line(key, count)[28:] + (f"   missed as: {instead}" if instead else "")
             )
-        if chosen.misses:
+        if arguments.misses:
             for miss in result.misses:
                 before, here = miss.text[max(0, miss.start - 50) : miss.start], miss.text[miss.start : miss.end][:90]
                 print(f"    {miss.kind} {miss.key} | {before!r} >>{here!r}<<")
@@ -141,8 +141,8 @@ def main() -> int:
             "texts": result.texts,
             "alarms": result.alarms,
         }
-    if chosen.json:
-        chosen.json.write_text(json.dumps(figures, indent=1) + "\n")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 0
 
 

@@ -1,7 +1,7 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Link } from "@tanstack/react-router";
 import { MapPinOff } from "lucide-react";
 import { METRICS, SORTS as ALERT_SORTS } from "./alerts/choices";
-import { ALIAS_SORTS } from "./aliases/choices";
+import { ALIAS_SORTS, COMPARED_PERIODS } from "./aliases/choices";
 import { ACCESS_KINDS, ACCESS_STATUSES } from "./access-requests/choices";
 import { SCOPE_TYPES } from "./budgets/choices";
 import { FRAMEWORKS, PERIODS_DAYS, SORTS as BUNDLE_SORTS, STATES as BUNDLE_STATES } from "./compliance/choices";
@@ -23,7 +23,8 @@ import {
   ACCESS_SORTS, APPROVAL_SORTS, BUDGET_SORTS, CLIENT_SORTS, DLP_RULE_SORTS, FILTER_SORTS, KEY_SORTS, MODEL_SORTS, OUTPOST_SORTS, PATTERN_SORTS, POLICY_SORTS,
   PROVIDER_SORTS, RECORD_SORTS, REGISTRY_SORTS, ROUTING_SORTS, SUPPRESSION_SORTS, USER_SORTS,
 } from "./sorts";
-import { PERIODS as SPEND_PERIODS, SORTS as SPEND_SORTS, VIEWS as SPEND_VIEWS } from "./spend/choices";
+import { ALIAS_SORTS as ALIAS_SPEND_SORTS, PERIODS as SPEND_PERIODS, SORTS as SPEND_SORTS, VIEWS as SPEND_VIEWS } from "./spend/choices";
+import { STATES as SWITCH_STATES } from "./switches/choices";
 import { texts } from "./texts";
 import type { UsagePeriod } from "./usage/api";
 import { KINDS, ROLES } from "./users/choices";
@@ -63,6 +64,10 @@ function day(value: unknown): string | undefined {
 
 function pageNumber(value: unknown): number | undefined {
   return typeof value === "number" && Number.isInteger(value) && value > 1 ? value : undefined;
+}
+
+function sequence(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : undefined;
 }
 
 /** Validates the parameters that all lists have: the search text, the sort order and the page. */
@@ -106,6 +111,7 @@ const dlpRules = createRoute({
       enabled: flag(search["enabled"]),
       detector: oneOf(DETECTORS, search["detector"]),
       versions: text(search["versions"]),
+      version_page: pageNumber(search["version_page"]),
     }),
   component: lazyRouteComponent(() => import("./dlp/DlpRulesPage"), "DlpRulesPage"),
 });
@@ -196,6 +202,8 @@ const users = createRoute({
 const switches = createRoute({
   getParentRoute: () => root,
   path: "/kill-switches",
+  validateSearch: (search: Search) =>
+    present({ search: text(search["search"]), state: oneOf(SWITCH_STATES, search["state"]), page: pageNumber(search["page"]) }),
   component: lazyRouteComponent(() => import("./switches/SwitchesPage"), "SwitchesPage"),
 });
 
@@ -224,6 +232,7 @@ const audit = createRoute({
       resource_id: text(search["resource_id"]),
       request_id: text(search["request_id"]),
       follow: search["follow"] === true ? true : undefined,
+      event: sequence(search["event"]),
     }),
   component: lazyRouteComponent(() => import("./audit/AuditPage"), "AuditPage"),
 });
@@ -263,7 +272,13 @@ const routing = createRoute({
 const modelAliases = createRoute({
   getParentRoute: () => root,
   path: "/model-aliases",
-  validateSearch: (search: Search) => present({ ...listed(search, ALIAS_SORTS), enabled: flag(search["enabled"]) }),
+  validateSearch: (search: Search) =>
+    present({
+      ...listed(search, ALIAS_SORTS),
+      enabled: flag(search["enabled"]),
+      alias: text(search["alias"]),
+      compared: oneOf(COMPARED_PERIODS, search["compared"]),
+    }),
   component: lazyRouteComponent(() => import("./aliases/AliasesPage"), "AliasesPage"),
 });
 
@@ -332,6 +347,9 @@ const groups = createRoute({
       sort: oneOf(GROUP_SORTS, search["sort"]),
       page: pageNumber(search["page"]),
       group: text(search["group"]),
+      // The search and the page of the open group's members.
+      member: text(search["member"]),
+      members: pageNumber(search["members"]),
     }),
   component: lazyRouteComponent(() => import("./groups/GroupsPage"), "GroupsPage"),
 });
@@ -383,7 +401,7 @@ const spend = createRoute({
       user: text(search["user"]),
       group: text(search["group"]),
       alias: text(search["alias"]),
-      sort: oneOf(SPEND_SORTS, search["sort"]),
+      sort: oneOf([...SPEND_SORTS, ...ALIAS_SPEND_SORTS], search["sort"]),
       page: pageNumber(search["page"]),
     }),
   component: lazyRouteComponent(() => import("./spend/SpendPage"), "SpendPage"),
@@ -415,6 +433,7 @@ const alerts = createRoute({
       sort: oneOf(ALERT_SORTS, search["sort"]),
       page: pageNumber(search["page"]),
       alert: text(search["alert"]),
+      history: pageNumber(search["history"]),
     }),
   component: lazyRouteComponent(() => import("./alerts/AlertsPage"), "AlertsPage"),
 });
@@ -422,13 +441,14 @@ const alerts = createRoute({
 const signIn = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",
+  validateSearch: (search: Search) => present({ provider: text(search["provider"]) }),
   component: lazyRouteComponent(() => import("./sign-in/SignInPage"), "SignInPage"),
 });
 
 const oauthClients = createRoute({
   getParentRoute: () => root,
   path: "/oauth-clients",
-  validateSearch: (search: Search) => present({ ...listed(search, CLIENT_SORTS), enabled: flag(search["enabled"]) }),
+  validateSearch: (search: Search) => present({ ...listed(search, CLIENT_SORTS), enabled: flag(search["enabled"]), client: text(search["client"]) }),
   component: lazyRouteComponent(() => import("./oauth/ClientsPage"), "ClientsPage"),
 });
 

@@ -59,7 +59,14 @@ export const texts = {
     stay: "Keep editing",
     leave: "Discard changes",
   },
-  /** Where a value in force comes from. */
+  /** The question before a secret that is shown once is lost. */
+  unsavedSecret: {
+    title: "Leave without the key?",
+    text: "You have not copied the API key. It is not shown again.",
+    stay: "Stay",
+    leave: "Leave without the key",
+  },
+  /** Where an effective value comes from. */
   sources: { organization: "Set by the organization.", environment: "Set by the environment.", default: "Default." },
   actions: "Actions",
   roleOf: (role: string) => ROLES[role] ?? role,
@@ -128,6 +135,8 @@ export const texts = {
     start: "The console could not start",
     unexpected: "Something unexpected happened.",
     fields: "Some fields are not valid.",
+    changed:
+      "Somebody else has changed it meanwhile. To see the current values, close this form and open it again, or reload the page. Then repeat your change.",
     network: "The server could not be reached. Check your connection.",
     limited: (seconds: number | null) =>
       seconds === null ? "Too many requests. Wait a moment." : `Too many requests. Try again in ${seconds} s.`,
@@ -160,8 +169,7 @@ export const texts = {
     priority: "Priority",
     priorityHint: "The lowest is evaluated first.",
     action: "Action",
-    inForce: "In force",
-    inForceHint: "Otherwise it is stored and has no effect.",
+    enabledHint: "A disabled item is stored and has no effect.",
     nameRequired: "Enter a name.",
     create: "Create",
     save: "Save",
@@ -173,7 +181,7 @@ export const texts = {
     remove: "Delete…",
     delete: "Delete",
     deleteTitle: (name: string) => `Delete “${name}”?`,
-    deleteText: "It is no longer in force. This cannot be undone.",
+    deleteText: "It is no longer active. This cannot be undone.",
     created: (name: string) => `“${name}” was created.`,
     saved: (name: string) => `“${name}” was saved.`,
     turnedOn: (name: string) => `“${name}” was enabled.`,

@@ -254,7 +254,7 @@ async def test_a_stopped_worker_gives_its_jobs_back(platform: RunningPlatform, d
     assert runs == ["begin", "begin", "end"]
     query = "SELECT status, attempts FROM jobs WHERE id = %s"
     assert platform.sql(query, [short]) == [("done", 1)]
-    # The interrupted attempt does not count.
+    # The interrupted attempt is not counted.
     assert platform.sql(query, [long]) == [("queued", 0)]
     platform.sql("DELETE FROM jobs WHERE id = %s", [long])
 

@@ -16,7 +16,7 @@ from gatehouse.administration.shell import CLIENT_LEFT_STATUS, Arrival, RequestH
 from gatehouse.foundation import log
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.foundation.http import handlers
-from gatehouse.foundation.http.envelopes import CODED, ErrorForms
+from gatehouse.foundation.http.envelopes import CODED, ErrorFormats
 from gatehouse.foundation.settings import CommonSettings
 from gatehouse.ingress.protocol import GatewayHttpProtocol
 
@@ -58,7 +58,7 @@ class Api:
 
     def shell(self) -> Shell[RequestHead]:
         app = FastAPI(openapi_url=None)
-        responses = handlers.install(app, ErrorForms(otherwise=CODED), unavailable=(DatabaseAway,))
+        responses = handlers.install(app, ErrorFormats(otherwise=CODED), unavailable=(DatabaseAway,))
 
         @app.post("/things/{name}")
         @app.post("/small")

@@ -1,5 +1,6 @@
 """Checks of the code itself: layers, types, style."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-#: Modules in one folder; `__init__.py` and subfolders do not count.
+#: Modules in one folder; `__init__.py` and subfolders are not counted.
 MAX_MODULES = 12
 BIN = Path(sys.executable).parent
 
@@ -46,7 +47,31 @@ def test_a_folder_has_few_modules() -> None:
     assert not crowded
 
 
-def test_the_contract_against_cycles_lists_every_top_level_package() -> None:
-    _, _, contract = (ROOT / ".importlinter").read_text("utf-8").partition("[importlinter:contract:no-rings]")
-    floors = {f"gatehouse.{path.parent.name}" for path in (ROOT / "src/gatehouse").glob("*/__init__.py")}
-    assert floors <= set(contract.split())
+@pytest.mark.parametrize("name", ["floors", "no-rings"])
+def test_the_contracts_list_every_top_level_package(name: str) -> None:
+    _, _, contract = (ROOT / ".importlinter").read_text("utf-8").partition(f"[importlinter:contract:{name}]")
+    packages = {f"gatehouse.{path.parent.name}" for path in (ROOT / "src/gatehouse").glob("*/__init__.py")}
+    assert packages <= set(contract.partition("[importlinter:")[0].split())
+
+
+def test_the_contract_of_families_lists_modules_that_exist() -> None:
+    _, _, contract = (ROOT / ".importlinter").read_text("utf-8").partition("[importlinter:contract:family]")
+    modules = re.findall(r"\((\w+)\)", contract.partition("[importlinter:")[0])
+    assert [name for name in modules if not any((ROOT / "src").rglob(f"{name}.py"))] == []
+
+
+def test_the_table_of_chapters_lists_every_family() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", (ROOT / "ARCHITECTURE.md").read_text("utf-8"), re.MULTILINE)
+    platform = ROOT / "src/gatehouse/platform"
+    chapters = {
+        path.parent.name
+        for path in platform.glob("*/__init__.py")
+        if any(path.parent.glob("*/routes.py")) and path.parent.name != "administration"
+    }
+    listed = {chapter: set(re.findall(r"`(\w+)`", families)) for chapter, families in rows if chapter in chapters}
+    assert listed.keys() == chapters
+    packages = {
+        chapter: {path.parent.name for path in (platform / chapter).glob("*/__init__.py")} for chapter in chapters
+    }
+    missing = {chapter: names - listed[chapter] for chapter, names in packages.items() if names - listed[chapter]}
+    assert missing == {}

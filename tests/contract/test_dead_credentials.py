@@ -173,7 +173,7 @@ async def dead(
     request: pytest.FixtureRequest, platform: RunningPlatform, somebody: Tenant
 ) -> AsyncIterator[httpx2.AsyncClient]:
     number, kill = request.param
-    # There is no wait and no `refresh` after the revocation, because it is in force when its answer arrives.
+    # There is no wait and no `refresh` after the revocation, because it is active when its answer arrives.
     killed = await kill(platform, somebody)
     # Each client has its own address, so that rate limits by address do not interfere.
     transport = httpx2.ASGITransport(app=platform.app, client=(f"198.51.100.{number}", 1))

@@ -23,7 +23,7 @@ PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 
 @dataclass
 class Victim:
-    """A user with a password and an address of a domain that their organization has proven."""
+    """A user with a password and an address of a domain that their organization has verified."""
 
     platform: RunningPlatform
     tenant: Tenant
@@ -125,7 +125,7 @@ async def test_an_identity_provider_signs_in_only_users_of_its_own_organization(
     email = spelling.format(domain=victim.domain, DOMAIN=victim.domain.upper())
     answer = await provider.sign_in(email=email, name_id=email.strip())
     if "@sub." in spelling:
-        # An address of an unproven domain leads to a separate, unverified user.
+        # An address of an unverified domain leads to a separate, unverified user.
         assert answer.status_code == 303, answer.text
     else:
         assert answer.status_code in {400, 403}, answer.text

@@ -166,7 +166,7 @@ regexes = st.recursive(
     ),
     max_leaves=6,
 )
-# Without capitals and digits, because line breaks between them are seen through.
+# Without capitals and digits, because line breaks between them are ignored.
 texts = st.text("aabbé \n", max_size=60)
 cuts = st.lists(st.integers(1, 12), min_size=1, max_size=4)
 

@@ -13,7 +13,7 @@ import pytest
 from tests.support.launcher import LAUNCHER_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("src", "tests", "docs", "tools", "bench", "training")
+COPIED = ("src", "tests", "docs", "tools", "bench", "training", "console/src")
 #: the tests to run in the copy, by the recipe's title
 TESTS = {
     "a kind of provider": [
@@ -67,7 +67,8 @@ def recipe_texts() -> dict[str, str]:
 def steps(text: str) -> Iterator[Step]:
     """Yield the code blocks, each with the last file that was named before it."""
     path = None
-    for item in re.finditer(r"`([\w/.-]+\.(?:py|md))`|^    ```(\w+)\n(.*?)^    ```$", text, re.MULTILINE | re.DOTALL):
+    pattern = r"`([\w/.-]+\.(?:py|md|ts))`|^    ```(\w+)\n(.*?)^    ```$"
+    for item in re.finditer(pattern, text, re.MULTILINE | re.DOTALL):
         if item[1]:
             path = item[1]
         else:

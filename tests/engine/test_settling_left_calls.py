@@ -250,3 +250,20 @@ async def test_a_record_that_cannot_be_written_is_logged_and_the_budget_settled(
         charge = await harness.left_at("reading", CHAT)
     assert charge is not None
     assert [(line["event"], line["request_id"]) for line in logs] == [("settling.record_fault", "req-1")]
+
+
+async def test_a_stopping_engine_waits_for_the_records_of_calls_whose_clients_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    harness, unwritten = Charged(), []
+
+    def append(record: bytes) -> asyncio.Future[None]:
+        unwritten.append(asyncio.get_running_loop().create_future())
+        return unwritten[-1]
+
+    monkeypatch.setattr(harness, "append", append)
+    await harness.left_at("connecting", CHAT)
+    stopping = asyncio.create_task(harness.engine.stop())
+    assert not (await asyncio.wait([stopping], timeout=0.05))[0]
+    unwritten[0].set_result(None)
+    await stopping

@@ -1,4 +1,4 @@
-"""Model access over four workers with a stock client: a change is in force on every worker when its answer arrives."""
+"""Model access over four workers with a stock client: a change is active on every worker when its answer arrives."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""The models of DLP's tiers are loaded before a rule that needs them is in force, and before a worker is ready."""
+"""The models of DLP's tiers are loaded before a rule that needs them is active, and before a worker is ready."""
 
 import httpx2
 from tests.support.server import GatehouseServer

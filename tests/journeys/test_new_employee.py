@@ -45,7 +45,7 @@ def server() -> Iterator[GatehouseServer]:
 
 @pytest.fixture
 async def provider(server: GatehouseServer) -> AsyncIterator[IdentityProvider]:
-    """The organization's identity provider. People of its proven domain get an account at their first sign-in."""
+    """The organization's identity provider. People of its verified domain get an account at their first sign-in."""
     async with identity_provider() as running:
         await running.trust(server.env["PUBLIC_URL"])
         admin_id = new_id()

@@ -32,7 +32,7 @@ async def test_gateway_requests_continue_while_the_database_is_unavailable(
         await callers.until(200)
     assert set(callers.statuses) == {200}
     assert {worker.pid for worker in fleet.workers} == workers
-    # The workers follow changes again: a kill switch is in force on all of them.
+    # The workers follow changes again: a kill switch is active on all of them.
     await asyncio.to_thread(fleet.settled)
     body = (await admin.post(f"{SWITCH}/providers/sandbox/disable", json={"reason": "other"})).json()
     assert (body["propagation"]["confirmed"], body["propagation"]["pending"]) == (4, [])

@@ -217,7 +217,7 @@ async def flooded(name: str, server: ServerUnderTest, check: Callable[[], None])
 async def test_a_call_is_cancelled_when_its_client_disconnects_during_the_answer(
     server: ServerUnderTest, provider: Patient, model: str, leaves: str
 ) -> None:
-    """A client that has closed its sending side counts as disconnected, although it could still read."""
+    """A client that has closed its sending side is treated as disconnected, although it could still read."""
     before, prefix, number = server.resources(), f"half-{uuid4().hex[:8]}-", 8
     together = asyncio.Barrier(number)
 

@@ -1,4 +1,4 @@
-"""Days and months in time zones, also when clocks change."""
+"""Tests that `span` returns the right start and end in time zones with daylight saving time."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -9,7 +9,7 @@ from gatehouse.policy.budgets import Period
 from gatehouse.policy.periods import span
 
 
-def at(text: str) -> int:
+def unix_time(text: str) -> int:
     return int(datetime.fromisoformat(text).astimezone(UTC).timestamp())
 
 
@@ -29,18 +29,19 @@ def at(text: str) -> int:
         ("month", "Pacific/Kiritimati", "2026-12-31T10:00:00Z", "2026-12-31T10:00:00Z", "2027-01-31T10:00:00Z"),
     ],
 )
-def test_a_period_starts_and_ends_around_its_moment(
-    period: Period, zone: str, moment: str, start: str, end: str
-) -> None:
-    assert span(period, datetime.fromisoformat(moment).timestamp(), ZoneInfo(zone)) == (at(start), at(end))
+def test_span_contains_the_given_time(period: Period, zone: str, moment: str, start: str, end: str) -> None:
+    assert span(period, datetime.fromisoformat(moment).timestamp(), ZoneInfo(zone)) == (
+        unix_time(start),
+        unix_time(end),
+    )
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/Asuncion", "Australia/Lord_Howe", "Pacific/Apia"])
 def test_days_follow_each_other_without_a_gap_over_years(zone: str) -> None:
-    moment = at("2009-12-25T00:00:00Z")
+    moment = unix_time("2009-12-25T00:00:00Z")
     for _ in range(1_100):
         day = span("day", moment, ZoneInfo(zone))
         assert day.start <= moment < day.end
-        following = span("day", day.end, ZoneInfo(zone))
-        assert following.start == day.end
+        next_day = span("day", day.end, ZoneInfo(zone))
+        assert next_day.start == day.end
         moment = day.end

@@ -96,7 +96,7 @@ async def test_the_last_administrator_cannot_be_removed(portal: RunningPortal, o
     assert (await org.client.delete(path)).status_code == 409
     refused = await org.client.put(path, json={"role": "member"})
     assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
-    # A person who has not accepted the invitation does not count.
+    # A person who has not accepted the invitation is not counted.
     await org.client.post(f"{org.path}/members", json=someone("admin"))
     assert (await org.client.delete(path)).status_code == 409
     await portal.new_member(org, "admin")

@@ -118,3 +118,17 @@ def claude_next_request(request: JsonObject, content: list[JsonObject], result: 
         {"role": "system", "content": "The remaining tokens: 1000."},
     ]
     return following
+
+
+def claude_loading_request(request: JsonObject, content: list[JsonObject], *names: str) -> JsonObject:
+    """Return the request that follows a search for deferred tools: the results of all tool calls in `content`, the
+    blocks of an answer, refer to the tools that were found, which a system message then adds."""
+    following = claude_next_request(request, content, "")
+    found = [{"type": "tool_reference", "tool_name": name} for name in names]
+    for result in following["messages"][-2]["content"]:
+        result["content"] = found
+    following["messages"][-1] = {
+        "role": "system",
+        "content": [{"type": "tool_addition", "tool": reference} for reference in found],
+    }
+    return following

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 #: Shorter secrets, or secrets of few different characters, occur by chance.
-_LEAST_CHARS: Final = 10
+_LEAST_CHARACTERS: Final = 10
 _LEAST_DIFFERENT: Final = 5
 #: Of a long secret, such as a signed token, only the end is searched for, because it is unique.
-_MAX_CHARS: Final = 40
+_MAX_CHARACTERS: Final = 40
 
 #: Bits of the number by which secrets are looked up: their first bytes, as an index into a table.
 _BYTES: Final = 8
@@ -51,17 +51,17 @@ class LeakDetector:
     def add_secret(self, value: str, kind: str) -> None:
         """Add a secret that must not be seen anywhere, neither before nor after this call."""
         value = value.strip()
-        if len(value) < _LEAST_CHARS or len(set(value)) < _LEAST_DIFFERENT:
+        if len(value) < _LEAST_CHARACTERS or len(set(value)) < _LEAST_DIFFERENT:
             return
         # The secret itself, and escaped as in JSON.
         for form in {value, json.dumps(value)[1:-1]}:
-            self._kinds.setdefault(form[-_MAX_CHARS:].encode("utf-8", "surrogatepass"), kind)
+            self._kinds.setdefault(form[-_MAX_CHARACTERS:].encode("utf-8", "surrogatepass"), kind)
 
     def add_text(self, place: str, text: str | bytes) -> None:
         raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         mark = _MARK + f"{place} {self.during}".strip().encode() + b"\0"
         for begin in range(0, len(raw), _PIECE):
-            self._seen.write(mark + raw[begin : begin + _PIECE + _MAX_CHARS])
+            self._seen.write(mark + raw[begin : begin + _PIECE + _MAX_CHARACTERS])
 
     def leaks(self) -> list[Leak]:
         if not self._kinds:
@@ -87,7 +87,7 @@ class LeakDetector:
         while read := self._seen.read(_BLOCK):
             # Overlap of pieces: long enough for a secret and the name of its place.
             kept = before[-2 * _PIECE :]
-            yield kept + read, max(0, len(kept) - _MAX_CHARS)
+            yield kept + read, max(0, len(kept) - _MAX_CHARACTERS)
             before = read
         self._seen.seek(0, 2)
 

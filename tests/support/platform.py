@@ -223,7 +223,7 @@ class RunningPlatform:
                 await task
 
     async def add_provider(self, tenant_id: UUID, provider: str, kind: str, *models: str, **config: Any) -> None:
-        """Add a provider with models to the catalog, at 1 and 2 USD per million tokens. It is in force when this
+        """Add a provider with models to the catalog, at 1 and 2 USD per million tokens. It is active when this
         returns."""
         self.sql(
             "INSERT INTO providers (tenant_id, id, name, kind, config) VALUES (%s, %s, %s, %s, %s)",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from bench.dlp.formats.making import Format, Value, from_template
+from bench.dlp.formats.generation import Format, ValueGenerator, from_template
 
 #: Phone numbers by country. `#` is a digit, and `%` is a digit that is not zero.
 _PHONES: Final = {
@@ -44,7 +44,7 @@ _PHONES: Final = {
     "Nigeria": ("+234 80# ### ####", "080# ### ####"),
     "Philippines": ("+63 9## ### ####", "09## ### ####"),
 }  # fmt: skip
-_BESIDE_PHONES: Final = (
+_PHONE_CONTEXTS: Final = (
     "my phone number is {}",
     "call me at {}",
     "Phone: {}",
@@ -54,22 +54,23 @@ _BESIDE_PHONES: Final = (
     "please send messages to {}",
     "fax {}, or write",
 )
+#: Notations of dates. `year2` is a year of two digits, and `month3` and `MONTH3` are a month of three letters.
 _DATES: Final = (
     "{day:02}/{month:02}/{year}", "{month:02}/{day:02}/{year}", "{day}/{month}/{year}", "{year}-{month:02}-{day:02}",
     "{year}/{month:02}/{day:02}", "{day:02}.{month:02}.{year}", "{day}.{month}.{year}", "{day:02}-{month:02}-{year}",
-    "{year}-{month}-{day}", "{year}/{month}/{day}", "{month:02}/{day:02}/{short}", "{day:02}.{month:02}.{short}",
-    "{name} {day}, {year}", "{day} {name} {year}", "{abbreviation} {day}, {year}", "{day} {abbreviation} {year}",
-    "{day:02}-{abbreviation}-{year}", "{day:02}-{upper}-{year}", "{name} {year}", "{abbreviation} {year}", "{upper}-{year}",
-    "{day}th of {name} {year}", "{name} {day}th, {year}", "{year}-{month:02}-{day:02}T12:34:56Z",
-    "{year}-{month:02}-{day:02} 12:34:56", "{year}-{month:02}-{day:02}T12:34:56.123+02:00", "{name} {day}", "{day} {name}",
-    "{day:02}-{upper}", "{month:02}/{year}", "{year}{month:02}{day:02}", "{day}. {name} {year}", "{year}.{month:02}.{day:02}",
-    "the {day}th of {name}", "{abbreviation}. {day}, {year}", "{day:02} {month:02} {year}",
+    "{year}-{month}-{day}", "{year}/{month}/{day}", "{month:02}/{day:02}/{year2}", "{day:02}.{month:02}.{year2}",
+    "{month_name} {day}, {year}", "{day} {month_name} {year}", "{month3} {day}, {year}", "{day} {month3} {year}",
+    "{day:02}-{month3}-{year}", "{day:02}-{MONTH3}-{year}", "{month_name} {year}", "{month3} {year}", "{MONTH3}-{year}",
+    "{day}th of {month_name} {year}", "{month_name} {day}th, {year}", "{year}-{month:02}-{day:02}T12:34:56Z",
+    "{year}-{month:02}-{day:02} 12:34:56", "{year}-{month:02}-{day:02}T12:34:56.123+02:00", "{month_name} {day}", "{day} {month_name}",
+    "{day:02}-{MONTH3}", "{month:02}/{year}", "{year}{month:02}{day:02}", "{day}. {month_name} {year}", "{year}.{month:02}.{day:02}",
+    "the {day}th of {month_name}", "{month3}. {day}, {year}", "{day:02} {month:02} {year}",
 )  # fmt: skip
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-_BESIDE_DATES: Final = (
+_DATE_CONTEXTS: Final = (
     "It was on {} that we met.",
     "date: {}",
     "the contract of {} ends",
@@ -77,6 +78,7 @@ _BESIDE_DATES: Final = (
     "{}",
     "valid until {}",
 )
+#: Prefixes and total lengths of card numbers, by name.
 _CARDS: Final = {
     "Visa": ("4", 16), "Visa, 13": ("4", 13), "Visa, 19": ("4", 19), "Mastercard": ("53", 16), "Mastercard, new": ("2231", 16),
     "American Express": ("37", 15), "Discover": ("6011", 16), "Discover, 65": ("65", 16), "Diners Club": ("36", 14),
@@ -85,11 +87,11 @@ _CARDS: Final = {
     "UnionPay": ("62", 16), "UnionPay, 19": ("62", 19), "Maestro, 0604": ("0604", 12), "Mir": ("2200", 16),
     "RuPay": ("6069", 16), "Troy": ("9792", 16),
 }  # fmt: skip
-_BESIDE_CARDS: Final = (
+_CARD_CONTEXTS: Final = (
     "my credit card is {}", "card number: {}", "pay with {} please", "{}", "charge my visa {}", "I lost my card {}.",
     "cc {} exp 12/27", "Has my card {} been charged?",
 )  # fmt: skip
-#: Maps the country codes of IBANs to templates (`making.from_template`) for the part after the check digits.
+#: Maps the country codes of IBANs to templates (`generation.from_template`) for the part after the check digits.
 _IBANS: Final = {
     "AD": "{d:8}{A:12}", "AE": "{d:19}", "AL": "{d:8}{A:16}", "AT": "{d:16}", "AZ": "{L:4}{A:20}", "BA": "{d:16}",
     "BE": "{d:12}", "BG": "{L:4}{d:6}{A:8}", "BH": "{L:4}{A:14}", "BR": "{d:23}{L:1}{A:1}", "BY": "{A:4}{d:4}{A:16}",
@@ -107,8 +109,8 @@ _IBANS: Final = {
     "SV": "{L:4}{d:20}", "TL": "{d:19}", "TN": "{d:20}", "TR": "{d:6}{A:16}", "UA": "{d:6}{A:19}", "VA": "{d:18}",
     "VG": "{L:4}{d:16}", "XK": "{d:16}",
 }  # fmt: skip
-_BESIDE_IBANS: Final = ("my IBAN is {}", "{}", "transfer it to {} today", "Konto: {},")
-_OTHER: Final = {
+_IBAN_CONTEXTS: Final = ("my IBAN is {}", "{}", "transfer it to {} today", "Konto: {},")
+_NETWORK_AND_WALLETS: Final = {
     "IPv4": ("ip_address", "203.0.113.{1:2}"), "IPv4 net": ("ip_address", "10.{1:2}.0.0/16"),
     "IPv6": ("ip_address", "2001:db8:85a3::8a2e:370:{h:4}"), "IPv6, full": ("ip_address", "2001:0db8:85a3:0000:0000:8a2e:0370:{h:4}"),
     "IPv6, mapped": ("ip_address", "::ffff:192.0.2.{1:2}"), "IPv6, zone": ("ip_address", "fe80::{h:4}%eth0"),
@@ -122,7 +124,7 @@ _OTHER: Final = {
 }  # fmt: skip
 
 
-def _phone(notation: str) -> Value:
+def _phone(notation: str) -> ValueGenerator:
     def value(rnd: Random) -> str:
         return "".join(
             str(rnd.randint(2, 9)) if part == "%" else str(rnd.randint(0, 9)) if part == "#" else part
@@ -132,24 +134,25 @@ def _phone(notation: str) -> Value:
     return value
 
 
-def _date(notation: str) -> Value:
+def _date(notation: str) -> ValueGenerator:
     def value(rnd: Random) -> str:
+        # Days 4 to 20, so that the suffix in `{day}th` is right.
         year, month, day = rnd.randint(1940, 2029), rnd.randint(1, 12), rnd.randint(4, 20)
-        name = _MONTHS[month - 1]
+        month_name = _MONTHS[month - 1]
         return notation.format(
             year=year,
-            short=f"{year % 100:02}",
+            year2=f"{year % 100:02}",
             month=month,
             day=day,
-            name=name,
-            abbreviation=name[:3],
-            upper=name[:3].upper(),
+            month_name=month_name,
+            month3=month_name[:3],
+            MONTH3=month_name[:3].upper(),
         )
 
     return value
 
 
-def _card(prefix: str, length: int, separator: str) -> Value:
+def _card(prefix: str, length: int, separator: str) -> ValueGenerator:
     def value(rnd: Random) -> str:
         digits = prefix + "".join(rnd.choices("0123456789", k=length - len(prefix) - 1))
         total = 0
@@ -166,12 +169,12 @@ def _card(prefix: str, length: int, separator: str) -> Value:
     return value
 
 
-def _iban(country: str, template: str, *, spaced: bool) -> Value:
+def _iban(country: str, template: str, *, spaced: bool) -> ValueGenerator:
     def value(rnd: Random) -> str:
         account = from_template(template)(rnd)
         number = "".join(str(int(item, 36)) for item in f"{account}{country}00")
-        written = f"{country}{98 - int(number) % 97:02}{account}"
-        return " ".join(written[start : start + 4] for start in range(0, len(written), 4)) if spaced else written
+        iban = f"{country}{98 - int(number) % 97:02}{account}"
+        return " ".join(iban[start : start + 4] for start in range(0, len(iban), 4)) if spaced else iban
 
     return value
 
@@ -179,27 +182,27 @@ def _iban(country: str, template: str, *, spaced: bool) -> Value:
 def formats() -> Iterator[Format]:
     for country, notations in _PHONES.items():
         for notation in notations:
-            yield Format("phones", f"{country}, {notation}", _phone(notation), frozenset({"phone"}), _BESIDE_PHONES)
+            yield Format("phones", f"{country}, {notation}", _phone(notation), frozenset({"phone"}), _PHONE_CONTEXTS)
     for notation in _DATES:
-        yield Format("dates", notation, _date(notation), frozenset({"date", "date_of_birth"}), _BESIDE_DATES)
+        yield Format("dates", notation, _date(notation), frozenset({"date", "date_of_birth"}), _DATE_CONTEXTS)
     for name, (prefix, length) in _CARDS.items():
         for separator in ("", " ", "-"):
-            written = {"": "digits", " ": "blanks", "-": "hyphens"}[separator]
+            separator_name = {"": "digits", " ": "blanks", "-": "hyphens"}[separator]
             value = _card(prefix, length, separator)
-            yield Format("cards", f"{name}, {written}", value, frozenset({"credit_card"}), _BESIDE_CARDS)
+            yield Format("cards", f"{name}, {separator_name}", value, frozenset({"credit_card"}), _CARD_CONTEXTS)
     for country, template in _IBANS.items():
         for spaced in (False, True):
             value = _iban(country, template, spaced=spaced)
             yield Format(
-                "accounts", f"IBAN, {country}{', blanks' if spaced else ''}", value, frozenset({"iban"}), _BESIDE_IBANS
+                "accounts", f"IBAN, {country}{', blanks' if spaced else ''}", value, frozenset({"iban"}), _IBAN_CONTEXTS
             )
-    for name, (entity_type, template) in _OTHER.items():
-        around = (
+    for name, (entity_type, template) in _NETWORK_AND_WALLETS.items():
+        contexts = (
             "see {} for it",
             "{}",
             "the address is {}",
-            "my {} is".replace("{} is", entity_type.replace("_", " ") + " is {}"),
+            f"my {entity_type.replace('_', ' ')} is {{}}",
         )
         if name == "SWIFT":
-            around = ("SWIFT: {}", "BIC {}", "the SWIFT code is {}")
-        yield Format("network", name, from_template(template), frozenset({entity_type}), around)
+            contexts = ("SWIFT: {}", "BIC {}", "the SWIFT code is {}")
+        yield Format("network", name, from_template(template), frozenset({entity_type}), contexts)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from bench.dlp.formats.making import Format, Value, from_template, one_of
+from bench.dlp.formats.generation import Format, ValueGenerator, from_template, one_of
 
 #: Languages, file formats and other notations, and the ways in which each of them writes a value next to NAME.
 _DIALECTS: Final = {
@@ -86,7 +86,7 @@ def _by_hand(rnd: Random) -> str:
     )
 
 
-_VALUES: Final[dict[str, Value]] = {
+_VALUES: Final[dict[str, ValueGenerator]] = {
     "random": from_template("{n:20}"),
     "random hex": from_template("{h:32}"),
     "with signs": _signs,
@@ -96,7 +96,7 @@ _VALUES: Final[dict[str, Value]] = {
 
 
 def formats() -> Iterator[Format]:
-    for dialect, around in _DIALECTS.items():
+    for dialect, templates in _DIALECTS.items():
         for kind, value in _VALUES.items():
-            written = tuple(part.replace("NAME", name) for part in around for name in _NAMES)
-            yield Format("keywords", f"{dialect}, {kind}", value, frozenset({"secret"}), written)
+            contexts = tuple(part.replace("NAME", name) for part in templates for name in _NAMES)
+            yield Format("keywords", f"{dialect}, {kind}", value, frozenset({"secret"}), contexts)

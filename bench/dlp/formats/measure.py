@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from bench.dlp.formats import everyday, keywords, named, persons, tokens
-from bench.dlp.formats.making import Case, Format, cases
+from bench.dlp.formats.generation import Case, Format, cases
 
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
@@ -58,19 +58,19 @@ def measured(matcher: Matcher, selected: Iterable[Format], cases_each: int, seed
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--family")
-    parser.add_argument("--each", type=int, default=3, help="values for every surrounding")
+    parser.add_argument("--each", type=int, default=3, help="values for each context")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--all", action="store_true", help="the formats that reach the goal, too")
     parser.add_argument("--show", help="print what is missed of this format, or of `all`")
-    chosen = parser.parse_args()
-    selected = [value_format for value_format in formats() if chosen.family in {None, value_format.family}]
+    arguments = parser.parse_args()
+    selected = [value_format for value_format in formats() if arguments.family in {None, value_format.family}]
     totals: dict[str, list[float]] = {}
     matcher = Matcher(BUILT_IN)
-    for result in measured(matcher, selected, chosen.each, chosen.seed):
+    for result in measured(matcher, selected, arguments.each, arguments.seed):
         totals.setdefault(result.value_format.family, []).append(result.recall)
-        if chosen.all or result.recall < GOAL:
+        if arguments.all or result.recall < GOAL:
             print(f"{result.value_format.family:14} {result.value_format.name:44} {result.recall:.2f}")
-        if chosen.show in {"all", result.value_format.name}:
+        if arguments.show in {"all", result.value_format.name}:
             for case in result.missed:
                 print(f"    {case.text[:160]!r}  {sorted(names(matcher, case))}")
     for family, recalls in totals.items():

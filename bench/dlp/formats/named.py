@@ -4,11 +4,11 @@ the service before them."""
 from collections.abc import Iterator
 from typing import Final
 
-from bench.dlp.formats.making import Format, from_template
+from bench.dlp.formats.generation import Format, from_template
 
 #: Surrounding texts. `VENDOR`, `Vendor` and `vendor` are replaced by the name of the service in upper, title and
 #: lower case.
-_AROUND: Final = (
+_CONTEXTS: Final = (
     'VENDOR_TOKEN="{}"',
     "VENDOR_API_KEY={}",
     "export VENDOR_SECRET={}",
@@ -160,8 +160,8 @@ NAMED: Final = {
 def formats() -> Iterator[Format]:
     for name, template in NAMED.items():
         service = name.partition(",")[0]
-        around = tuple(
+        contexts = tuple(
             part.replace("VENDOR", service.upper()).replace("Vendor", service.title()).replace("vendor", service)
-            for part in _AROUND
+            for part in _CONTEXTS
         )
-        yield Format("named", name, from_template(template), frozenset({"secret"}), around)
+        yield Format("named", name, from_template(template), frozenset({"secret"}), contexts)

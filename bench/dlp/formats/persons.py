@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Final
 
-from bench.dlp.formats.making import Format, Value, from_template
+from bench.dlp.formats.generation import Format, ValueGenerator, from_template
 
 from gatehouse.detection.validators import europe, financial, medical, world
 
 #: Ways in which a value and its name are written together.
-_AROUND: Final = (
+_CONTEXTS: Final = (
     "{name}: VALUE",
     "my {name} is VALUE",
     "{name} VALUE",
@@ -18,7 +18,7 @@ _AROUND: Final = (
 )
 
 
-def accepted_by(template: str, check: Callable[[str], bool | None]) -> Value:
+def accepted_by(template: str, check: Callable[[str], bool | None]) -> ValueGenerator:
     """Return a function that makes values of `template` that pass `check`."""
     values = from_template(template)
 
@@ -30,7 +30,7 @@ def accepted_by(template: str, check: Callable[[str], bool | None]) -> Value:
     return value
 
 
-def with_birth_date(template: str, check: Callable[[str], bool | None] = lambda _: True) -> Value:
+def with_birth_date(template: str, check: Callable[[str], bool | None] = lambda _: True) -> ValueGenerator:
     """Return a function that makes values of `template` that pass `check`. `YY`, `MM` and `DD` in the template become a
     date."""
     values = from_template(template)
@@ -49,7 +49,7 @@ def with_birth_date(template: str, check: Callable[[str], bool | None] = lambda 
 
 #: Maps the name of a format to the expected entity types, the words that stand next to a value, and the function that
 #: makes values.
-ISSUED_NUMBERS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
+ISSUED_NUMBERS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], ValueGenerator]]] = {
     "US SSN": (("ssn",), ("SSN", "social security number"), accepted_by("{1:3}-{d:2}-{1:4}", world.us_ssn)),
     "US SSN, two groups": (("ssn",), ("SSN", "social security"), accepted_by("{1:5}-{1:4}", world.us_ssn)),
     "US SSN, digits": (("ssn",), ("SSN", "social security number"), accepted_by("{1:9}", world.us_ssn)),
@@ -370,13 +370,13 @@ def _random_letters(letters: str, count: int, rnd: Random) -> str:
 
 def formats() -> Iterator[Format]:
     for name, (types, words, value) in ISSUED_NUMBERS.items():
-        around = tuple(part.replace("{name}", word).replace("VALUE", "{}") for word in words for part in _AROUND)
-        yield Format("persons", name, value, frozenset(types), around)
+        contexts = tuple(part.replace("{name}", word).replace("VALUE", "{}") for word in words for part in _CONTEXTS)
+        yield Format("persons", name, value, frozenset(types), contexts)
     for state, template in _STATES.items():
-        around = (
+        contexts = (
             "My driver's license is {}",
             "driver license number: {}",
             "DL: {}",
             "driving license {}, issued in " + state,
         )
-        yield Format("licences", f"US, {state}", from_template(template), frozenset({"driver_license"}), around)
+        yield Format("licences", f"US, {state}", from_template(template), frozenset({"driver_license"}), contexts)

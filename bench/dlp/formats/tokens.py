@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from bench.dlp.formats.making import Format, from_template
+from bench.dlp.formats.generation import Format, from_template
 
 #: Typical surroundings of a value.
-AROUND: Final = (
+CONTEXTS: Final = (
     "{}",
     "here is the key: {}",
     'token = "{}"',
@@ -223,7 +223,7 @@ NOT_ALONE: Final = {"Yandex static key", "Asana personal token", "Azure DevOps t
 def formats() -> Iterator[Format]:
     for name, template in TOKENS.items():
         vendor = name.split()[0].lower()
-        around = AROUND
+        contexts = CONTEXTS
         if name in NOT_ALONE:
-            around = (f'{vendor}_token = "{{}}"', f"{vendor.upper()}_KEY={{}}", f'"{vendor}Secret": "{{}}"')
-        yield Format("tokens", name, from_template(template), frozenset({"secret"}), around)
+            contexts = (f'{vendor}_token = "{{}}"', f"{vendor.upper()}_KEY={{}}", f'"{vendor}Secret": "{{}}"')
+        yield Format("tokens", name, from_template(template), frozenset({"secret"}), contexts)

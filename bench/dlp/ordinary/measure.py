@@ -1,12 +1,12 @@
-"""Measures how often the built-in patterns redact something in ordinary documents and turns of agents, and the share of
-labelled values that they find.
+"""Measures two properties of the built-in patterns: how often they redact text in documents and agent requests without
+sensitive values, and which share of labelled values they find.
 
     .venv/bin/python -m bench.dlp.ordinary.measure
     .venv/bin/python -m bench.dlp.ordinary.measure --part held-out --json figures.json
     .venv/bin/python -m bench.dlp.ordinary.measure --show ssn
 
-A false redaction is a finding at a place without a sensitive value. A finding counts only if it reaches its threshold,
-its score is at least `CERTAIN`, and its pattern does more than log. Overlapping findings count once.
+A false redaction is a finding that covers no sensitive value. A finding is counted only if it reaches its threshold, its
+score is at least `CERTAIN_SCORE`, and its pattern does more than log. Overlapping findings are counted once.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from bench.dlp.ordinary.parts import PARTS
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
-from gatehouse.detection.pattern import CERTAIN
+from gatehouse.detection.pattern import CERTAIN_SCORE
 from gatehouse.engine.conversation.slots import Slot, slots
 
 #: Goals: at most one false redaction in this number of words of ordinary documents, and in this number of agents'
@@ -55,13 +55,13 @@ def redactions(matcher: Matcher, text: str, *, json_escapes: bool = False) -> li
     return [
         Redaction(finding.source, finding.entity_type, finding.start, finding.end)
         for finding in matcher.scan(text, json_escapes=json_escapes)
-        if _counts(finding)
+        if _is_redaction(finding)
     ]
 
 
-def _counts(finding: Finding) -> bool:
+def _is_redaction(finding: Finding) -> bool:
     pattern = _REDACTING_PATTERNS.get(finding.source)
-    return pattern is not None and finding.score >= max(pattern.threshold, CERTAIN)
+    return pattern is not None and finding.score >= max(pattern.threshold, CERTAIN_SCORE)
 
 
 def false_ones(where: str, text: str, redactions_made: Iterable[Redaction]) -> list[Case]:
@@ -164,8 +164,10 @@ def main() -> int:
         "--show", help="print the false redactions of this pattern and the missed values of this label, or `all`"
     )
     parser.add_argument("--json", type=Path)
-    chosen = parser.parse_args()
-    measured = figures(Matcher(BUILT_IN), PARTS[chosen.part], chosen.documents, chosen.turns, chosen.planted)
+    arguments = parser.parse_args()
+    measured = figures(
+        Matcher(BUILT_IN), PARTS[arguments.part], arguments.documents, arguments.turns, arguments.planted
+    )
     cases = measured.pop("cases")
     print(
         f"documents: {measured['false_in_documents']} false redactions in {measured['words']} words"
@@ -179,13 +181,13 @@ def main() -> int:
     print(f"labelled values: {right} of {total} found, {measured['beside']} other false redactions in these documents")
     for label, counts in measured["labels"].items():
         print(f"  {label:20s} {counts['found']:4d} of {counts['asked']:4d}  {counts['instead'] or ''}")
-    if chosen.show:
+    if arguments.show:
         for case in cases:
-            if chosen.show in {"all", case.source}:
+            if arguments.show in {"all", case.source}:
                 print(f"{case.where} | {case.source} | {case.before!r} >>{case.value!r}<<")
-    if chosen.json:
-        known = json.loads(chosen.json.read_text()) if chosen.json.exists() else {}
-        chosen.json.write_text(json.dumps(known | {chosen.part: measured}, indent=1) + "\n")
+    if arguments.json:
+        known = json.loads(arguments.json.read_text()) if arguments.json.exists() else {}
+        arguments.json.write_text(json.dumps(known | {arguments.part: measured}, indent=1) + "\n")
     return 0
 
 

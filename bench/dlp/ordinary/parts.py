@@ -1,8 +1,8 @@
-"""The three template sets: development, held-out and second."""
+"""The three template sets: development, held-out and held-out-2."""
 
 from typing import Final
 
-from bench.dlp.ordinary import second, turns
+from bench.dlp.ordinary import held_out_2, turns
 from bench.dlp.ordinary.documents import KINDS, TemplateSet
 from bench.dlp.ordinary.texts import LANGUAGES
 
@@ -21,7 +21,7 @@ HELD_OUT: Final = TemplateSet(
     turns.HELD_OUT,
 )
 #: Written after the false redactions in `HELD_OUT` were fixed.
-SECOND: Final = TemplateSet(
-    2_000_000, tuple((kind, kind.lines) for kind in second.KINDS), second.SENTENCES, second.TOOLS
+HELD_OUT_2: Final = TemplateSet(
+    2_000_000, tuple((kind, kind.lines) for kind in held_out_2.KINDS), held_out_2.SENTENCES, held_out_2.TOOLS
 )
-PARTS: Final = {"development": DEVELOPMENT, "held-out": HELD_OUT, "second": SECOND}
+PARTS: Final = {"development": DEVELOPMENT, "held-out": HELD_OUT, "held-out-2": HELD_OUT_2}

@@ -62,7 +62,9 @@ def _iban(f: Fields) -> str:
             ("PT", 25, 0),
         )
     )
-    body = f.letters(letters, string.ascii_uppercase) + "".join(f.random.choices(string.digits, k=length - 4 - letters))
+    body = f.characters(letters, string.ascii_uppercase) + "".join(
+        f.random.choices(string.digits, k=length - 4 - letters)
+    )
     numeric = "".join(str(int(character, 36)) for character in body + country + "00")
     whole = f"{country}{98 - int(numeric) % 97:02d}{body}"
     return " ".join(whole[i : i + 4] for i in range(0, length, 4)) if f.random.random() < 0.5 else whole
@@ -121,7 +123,7 @@ def _codice_fiscale(f: Fields) -> str:
     ), strict=True))  # fmt: skip
     consonants = "BCDFGLMNPRSTV"
     body = (
-        f.letters(6, consonants) + f"{f.random.randint(40, 99)}" + f.random.choice("ABCDEHLMPRST")
+        f.characters(6, consonants) + f"{f.random.randint(40, 99)}" + f.random.choice("ABCDEHLMPRST")
         + f"{f.random.randint(1, 28):02d}" + f.random.choice("AFHLG") + f.digits(3)
     )  # fmt: skip
     total = sum(
@@ -194,19 +196,19 @@ def _password(f: Fields) -> str:
 
 
 def _aws(f: Fields) -> str:
-    return "AKIA" + f.letters(16, string.ascii_uppercase + "234567")
+    return "AKIA" + f.characters(16, string.ascii_uppercase + "234567")
 
 
 def _github(f: Fields) -> str:
-    return "ghp_" + f.letters(36)
+    return "ghp_" + f.characters(36)
 
 
 def _stripe(f: Fields) -> str:
-    return "sk_" + "live_" + f.letters(24)
+    return "sk_" + "live_" + f.characters(24)
 
 
 def _key(f: Fields) -> str:
-    return f.letters(32)
+    return f.characters(32)
 
 
 def _birth(f: Fields) -> str:
@@ -218,7 +220,7 @@ def _birth(f: Fields) -> str:
 
 def _passport(f: Fields) -> str:
     return f.random.choice(
-        (f.random.choice("ACXK") + f.digits(8), "C" + f.letters(8, "0123456789FGHJKLMNPRT"), f.digits(9))
+        (f.random.choice("ACXK") + f.digits(8), "C" + f.characters(8, "0123456789FGHJKLMNPRT"), f.digits(9))
     )
 
 

@@ -20,7 +20,7 @@ class Tool(NamedTuple):
 DEVELOPMENT: Final = (
     Tool("get_weather", {"city": "‹city›", "latitude": "‹latitude›#", "longitude": "‹longitude›#", "units": "metric"},
          {"location": {"lat": "‹latitude›#", "lon": "‹longitude›#"}, "dt": "‹epoch›#", "temp": "‹celsius›#", "station_id": "‹number7›"}),
-    Tool("search_orders", {"query": "‹product›", "after": "‹iso›", "limit": "‹small›#"},
+    Tool("search_orders", {"query": "‹product›", "after": "‹iso›", "limit": "‹number_2_to_60›#"},
          {"orders": [{"id": "‹number10›#", "number": "‹order›", "total": "‹price›#", "created": "‹epoch_ms›#", "etag": "‹md5›"},
                      {"id": "‹number9›#", "number": "‹order›", "total": "‹price›#", "created": "‹epoch_ms›#", "etag": "‹md5›"}],
           "next_page_token": "‹id24›‹id20›"}),
@@ -29,10 +29,10 @@ DEVELOPMENT: Final = (
     Tool("run_shell", {"command": "date +%s", "timeout_ms": "‹number5›#"}, "‹epoch›\n"),
     Tool("run_shell", {"command": "wc -c ‹file›"}, "‹bytes› ‹file›\n"),
     Tool("run_shell", {"command": "git rev-parse HEAD && git log -1 --format=%ct"}, "‹sha1›\n‹epoch›\n"),
-    Tool("run_shell", {"command": "ls -l"}, "total ‹number4›\n-rw-r--r-- 1 app app ‹bytes› Mar ‹small› ‹clock› ‹file›\n-rw-r--r-- 1 app app ‹bytes› Mar ‹small› ‹clock› ‹file›\n"),
-    Tool("query_database", {"sql": "select id, amount from ‹service› where at > '‹iso›' limit ‹small›"},
+    Tool("run_shell", {"command": "ls -l"}, "total ‹number4›\n-rw-r--r-- 1 app app ‹bytes› Mar ‹number_2_to_60› ‹clock› ‹file›\n-rw-r--r-- 1 app app ‹bytes› Mar ‹number_2_to_60› ‹clock› ‹file›\n"),
+    Tool("query_database", {"sql": "select id, amount from ‹service› where at > '‹iso›' limit ‹number_2_to_60›"},
          {"columns": ["id", "amount", "at"], "rows": [["‹number9›#", "‹price›#", "‹iso›"], ["‹number10›#", "‹price›#", "‹iso›"], ["‹number11›#", "‹price›#", "‹iso›"]], "elapsed_ms": "‹float6›#"}),
-    Tool("list_files", {"folder_id": "‹id24›", "page_size": "‹small›#"},
+    Tool("list_files", {"folder_id": "‹id24›", "page_size": "‹number_2_to_60›#"},
          {"files": [{"id": "‹id24›‹id5›", "name": "‹file›", "size": "‹bytes›", "md5Checksum": "‹md5›", "version": "‹number7›"}], "kind": "drive#fileList"}),
     Tool("get_deployment", {"deployment_id": "dpl_‹id24›", "sha": "‹sha1›"},
          {"uid": "dpl_‹id24›", "ready": "‹epoch_ms›#", "meta": {"githubCommitSha": "‹sha1›", "githubRunId": "‹number10›"}, "port": "‹port›#"}),
@@ -41,7 +41,7 @@ DEVELOPMENT: Final = (
     Tool("get_price", {"symbol": "‹upper3›", "currency": "EUR"}, {"price": "‹float6›#", "volume": "‹number10›#", "market_cap": "‹number12›#", "ts": "‹epoch_ns›"}),
     Tool("get_metrics", {"query": "rate(http_requests_total[5m])", "start": "‹epoch›#", "end": "‹epoch›#"},
          {"data": [["‹epoch_float›#", "‹number9›"], ["‹epoch_float›#", "‹number10›"]], "traceId": "‹hex16›‹hex16›", "spanId": "‹hex16›"}),
-    Tool("create_event", {"title": "‹service› review", "start": "‹iso›", "calendar_id": "‹id20›", "room": "B‹small›"},
+    Tool("create_event", {"title": "‹service› review", "start": "‹iso›", "calendar_id": "‹id20›", "room": "B‹number_2_to_60›"},
          {"id": "‹id24›", "iCalUID": "‹uuid›", "sequence": "‹digit›#", "hangoutLink": "https://meet.example.org/‹id12›"}),
     Tool("track_parcel", {"tracking_number": "‹tracking›"}, {"tracking_number": "‹tracking›", "events": [{"at": "‹iso›", "depot": "‹number6›", "city": "‹city›"}], "weight_g": "‹number4›#"}),
     Tool("search_contacts", {"name": "‹name›"}, {"results": [{"name": "‹name›", "phone": "‹phone›", "id": "‹number8›"}]}),
@@ -56,9 +56,9 @@ HELD_OUT: Final = (
     Tool("stat", {"path": "‹file›"}, {"ino": "‹number8›#", "size": "‹bytes›#", "mtimeMs": "‹epoch_ms›#", "dev": "‹number10›#", "sha256": "‹sha256›"}),
     Tool("browser_snapshot", {"ref": "e‹count›", "element": "Cart (‹digit›)"}, "- heading \"‹product›\" [ref=e‹number4›]\n- text: article ‹number8›, ‹price_comma› €\n- link \"Order ‹number10›\" [ref=e‹number4›]"),
     Tool("list_events", {"since": "‹epoch›#", "cursor": "‹base64_44›"}, {"events": [{"id": "evt_‹id24›", "ts": "‹epoch_float›", "seq": "‹snowflake›"}], "cursor": "‹base64_44›"}),
-    Tool("get_flight", {"flight": "LH‹number4›", "date": "‹date›"}, {"flight": "LH‹number4›", "gate": "B‹small›", "eticket": "‹number13›", "icao24": "‹hex6›", "altitude": "‹number5›#"}),
+    Tool("get_flight", {"flight": "LH‹number4›", "date": "‹date›"}, {"flight": "LH‹number4›", "gate": "B‹number_2_to_60›", "eticket": "‹number13›", "icao24": "‹hex6›", "altitude": "‹number5›#"}),
     Tool("run_tests", {"args": ["-q", "tests/‹service›"]}, "‹count› passed in ‹float6›s\nseed=‹number10› cachedir: .cache-‹hex8›\nslowest ‹millis› ms tests/test_‹service›.py:‹line›"),
-    Tool("send_message", {"channel": "C0‹upper10›", "text": "Build ‹number9› of ‹service› is done, ‹percent›%", "thread_ts": "‹epoch_float›"}, {"ok": True, "ts": "‹epoch_float›", "channel": "C0‹upper10›"}),
+    Tool("send_message", {"channel": "C0‹alphanumeric10›", "text": "Build ‹number9› of ‹service› is done, ‹percent›%", "thread_ts": "‹epoch_float›"}, {"ok": True, "ts": "‹epoch_float›", "channel": "C0‹alphanumeric10›"}),
     Tool("count_rows", {"table": "‹service›"}, "‹number10›"),
     Tool("get_sensor", {"device": "sensor-‹number6›"}, {"readings": ["‹float6›#", "‹float6›#", "‹ratio›#"], "uptime": "‹number8›#", "fw": "‹version›", "mac_suffix": "‹hex6›"}),
     Tool("list_products", {"category": "‹product›"}, [{"gtin": "‹number13›", "sku": "‹sku›", "price": {"amount": "‹number5›#", "currency": "EUR"}, "stock": "‹count›#", "id": "gid://shop/Product/‹number13›"}]),
@@ -113,7 +113,7 @@ def _openai(fields: Fields, tool: Tool, arguments: Any, result: Any) -> dict[str
 
 
 def _anthropic(fields: Fields, tool: Tool, arguments: Any, result: Any) -> dict[str, Any]:
-    call = "toolu_01" + fields.letters(22)
+    call = "toolu_01" + fields.characters(22)
     return {
         "model": "m",
         "tools": [{"name": tool.name, "input_schema": {"type": "object", "properties": _SCHEMA}}],

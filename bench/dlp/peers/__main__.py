@@ -182,25 +182,25 @@ def main() -> None:
     parser.add_argument("--only", help="engines, with commas between; the first is what others are compared with")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--publish", action="store_true", help="write docs/benchmarks-dlp.md and its picture")
-    chosen = parser.parse_args()
-    names = chosen.only.split(",") if chosen.only else list(ENGINES)
-    if chosen.gitleaks is None:
+    arguments = parser.parse_args()
+    names = arguments.only.split(",") if arguments.only else list(ENGINES)
+    if arguments.gitleaks is None:
         names = [name for name in names if name != "gitleaks"]
     OUT.mkdir(parents=True, exist_ok=True)
     automaton = OUT / "dlp-peers.hyperscan"
     too_large = prepare_hyperscan(automaton) if "hyperscan" in names else 0
-    settings = {"HYPERSCAN_AUTOMATON": str(automaton), "GITLEAKS_RULES": str((chosen.gitleaks or Path()).absolute())}
+    settings = {"HYPERSCAN_AUTOMATON": str(automaton), "GITLEAKS_RULES": str((arguments.gitleaks or Path()).absolute())}
     run = {
         "date": datetime.now(UTC).date().isoformat(),
-        "rounds": chosen.rounds,
+        "rounds": arguments.rounds,
         "machine": f"{os.cpu_count()} processor cores ({processor()}), Python {platform.python_version()}",
         "too_large_for_hyperscan": too_large,
-        "rows": measure(names, chosen.truth.absolute(), chosen.rounds, settings),
+        "rows": measure(names, arguments.truth.absolute(), arguments.rounds, settings),
     }
     written = OUT / "dlp-peers.json"
     written.write_text(json.dumps(run, indent=1) + "\n")
     print(page.table(run))
-    if chosen.publish:
+    if arguments.publish:
         page.publish(run)
 
 

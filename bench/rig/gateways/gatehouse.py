@@ -163,7 +163,7 @@ class Gatehouse(Gateway):
 
 
 class Inspecting(Gatehouse):
-    """Gatehouse with its default settings, with the 76 built-in patterns in force."""
+    """Gatehouse with its default settings, with the 76 built-in patterns active."""
 
     name = "inspecting"
     inspects = True

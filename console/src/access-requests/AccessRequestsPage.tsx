@@ -23,9 +23,9 @@ export function AccessRequestsPage() {
   const { status, sort = DEFAULT_SORT, page = 1, ask, model } = route.useSearch();
   const navigate = route.useNavigate();
   const list = useOwnRequests(status, sort, page);
-  const filter = (value: string) =>
+  const updateFilters = (value: string) =>
     void navigate({ search: ({ sort: order }) => ({ ...(value !== "" && { status: value as AccessStatus }), ...(order !== undefined && { sort: order }) }) });
-  const clear = () => filter("");
+  const clear = () => updateFilters("");
   const open = (kind: AccessKind) => void navigate({ search: (now) => ({ ...now, ask: kind }) });
   const close = () => void navigate({ search: ({ ask: _, model: __, ...now }) => now });
   return (
@@ -37,11 +37,11 @@ export function AccessRequestsPage() {
           <Button look="primary" onClick={() => open("model")}>{accessRequests.askModel}</Button>
         </>
       }
-      bar={
+      filterBar={
         <>
           <FilterSelect
             label={accessRequests.status} value={status ?? ""}
-            onChange={({ target }) => filter(target.value)}
+            onChange={({ target }) => updateFilters(target.value)}
           >
             <option value="">{accessRequests.anyStatus}</option>
             {ACCESS_STATUSES.map((name) => <option key={name} value={name}>{accessRequests.statuses[name]}</option>)}

@@ -39,7 +39,7 @@ export function AccessPage() {
   const isFiltered = search !== "" || group !== "" || ruled;
   const shown = groups.data?.groups;
   const error = groups.error ?? matrix.error;
-  const filter = (changed: { search?: string | undefined; group?: string | undefined; ruled?: boolean | undefined }) =>
+  const updateFilters = (changed: { search?: string | undefined; group?: string | undefined; ruled?: boolean | undefined }) =>
     void navigate({ search: ({ page: _, groups: __, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   const unsaved = changes.changes.length;
@@ -60,11 +60,11 @@ export function AccessPage() {
           </Button>
         </>
       )}
-      bar={
+      filterBar={
         <>
-          <FilterField label={access.searchModels} placeholder={access.modelsPlaceholder} value={search} onChange={(value) => filter({ search: value })} />
-          <FilterField label={access.searchGroups} placeholder={access.groupsPlaceholder} value={group} onChange={(value) => filter({ group: value })} />
-          <FilterSelect label={access.shown} value={String(ruled)} onChange={({ target }) => filter({ ruled: target.value === "true" || undefined })}>
+          <FilterField label={access.searchModels} placeholder={access.modelsPlaceholder} value={search} onChange={(value) => updateFilters({ search: value })} />
+          <FilterField label={access.searchGroups} placeholder={access.groupsPlaceholder} value={group} onChange={(value) => updateFilters({ group: value })} />
+          <FilterSelect label={access.shown} value={String(ruled)} onChange={({ target }) => updateFilters({ ruled: target.value === "true" || undefined })}>
             <option value="false">{access.allModels}</option>
             <option value="true">{access.ruledModels}</option>
           </FilterSelect>

@@ -9,7 +9,7 @@ export type Access = AccessRule["access_type"];
 
 export const PAGE_SIZE = 50;
 
-/** A row of the matrix: a model with the rules of the shown groups. `access` is null if a rule names a model that is not
+/** A row of the matrix: a model with the rules of the shown groups. `access` is null if a rule refers to a model that is not
  * in the catalog. */
 export type MatrixRow = Schemas["ModelRules"];
 

@@ -31,16 +31,16 @@ const creation: Editor = (close) => <AlertForm onDone={close} />;
 export function AlertsPage() {
   const alerts = alertTexts;
   const { administers } = useRights();
-  const { page = 1, alert: openId, ...filters } = route.useSearch();
+  const { page = 1, alert: openId, history = 1, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
   const list = useAlertRules(filters, page);
   const { open, close } = useMemo(() => ({
     open: (rule: AlertRule) => void navigate({ search: (now) => ({ ...now, alert: rule.id }) }),
-    close: () => void navigate({ search: ({ alert: _, ...now }) => now }),
+    close: () => void navigate({ search: ({ alert: _, history: __, ...now }) => now }),
   }), [navigate]);
   const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
   const isFiltered = [filters.search, filters.metric_type, filters.enabled].some((value) => value !== undefined);
-  const filter = (changed: AlertFilters) => void navigate({ search: { ...filters, ...changed } });
+  const updateFilters = (changed: AlertFilters) => void navigate({ search: { ...filters, ...changed } });
   const clear = () => void navigate({ search: {} });
   const opened = useOpenRow(openId, list.data?.rows, useAlertRule);
   return (
@@ -52,17 +52,17 @@ export function AlertsPage() {
           <NewRuleButton label={alerts.new} title={alerts.newTitle} editor={creation} />
         </>
       )}
-      bar={
+      filterBar={
         <>
           <FilterField
             label={texts.rules.search} placeholder={texts.rules.searchPlaceholder} value={filters.search}
-            onChange={(search) => filter({ search })}
+            onChange={(search) => updateFilters({ search })}
           />
           <ChoiceFilter
             label={alerts.metric} any={alerts.anyMetric} values={METRICS} nameOf={(metric) => alerts.metrics[metric]}
-            value={filters.metric_type} onChange={(metric_type) => filter({ metric_type })}
+            value={filters.metric_type} onChange={(metric_type) => updateFilters({ metric_type })}
           />
-          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => updateFilters({ enabled })} />
           {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
@@ -79,9 +79,9 @@ export function AlertsPage() {
         ) : (
           <>
             <DataTable
-              label={alerts.title} columns={columns} rows={list.data?.rows} idOf={(rule) => rule.id}
+              label={alerts.title} columns={columns} rows={list.data?.rows} rowId={(rule) => rule.id}
               selectedId={openId} onOpen={open} stale={list.isPlaceholderData}
-              sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => filter({ sort: sort as Sort })}
+              sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => updateFilters({ sort: sort as Sort })}
             />
             {list.data !== undefined && (
               <Pager
@@ -92,7 +92,10 @@ export function AlertsPage() {
           </>
         )}
       </Panel>
-      <HistoryDialog rule={opened.row} onClose={close} />
+      <HistoryDialog
+        rule={opened.row} page={history} onClose={close}
+        onPage={(next) => void navigate({ search: (now) => ({ ...now, history: next }) })}
+      />
       <RowFailure failed={opened.failed} onClose={close} />
     </Page>
   );

@@ -1,5 +1,4 @@
 import { BellOff } from "lucide-react";
-import { useState } from "react";
 import { Badge } from "../parts/Badge";
 import { Dialog } from "../parts/Dialog";
 import { Pager } from "../parts/Pager";
@@ -12,20 +11,24 @@ import styles from "./HistoryDialog.module.css";
 import { conditionOf, valueOf } from "./values";
 
 /** A dialog with the times at which a rule triggered, and whether each notification was delivered. */
-export function HistoryDialog({ rule, onClose }: { rule: AlertRule | undefined; onClose: () => void }) {
+export function HistoryDialog({ rule, page, onPage, onClose }: {
+  rule: AlertRule | undefined;
+  page: number;
+  onPage: (page: number) => void;
+  onClose: () => void;
+}) {
   return (
     <Dialog
       open={rule !== undefined} onClose={onClose} title={rule === undefined ? "" : alertTexts.historyOf(rule.name)}
       text={rule === undefined ? "" : conditionOf(rule)} wide
     >
-      {rule !== undefined && <History key={rule.id} rule={rule} />}
+      {rule !== undefined && <History key={rule.id} rule={rule} page={page} onPage={onPage} />}
     </Dialog>
   );
 }
 
-function History({ rule }: { rule: AlertRule }) {
+function History({ rule, page, onPage }: { rule: AlertRule; page: number; onPage: (page: number) => void }) {
   const alerts = alertTexts;
-  const [page, setPage] = useState(1);
   const history = useAlertHistory(rule.id, page);
   const { data } = history;
   if (history.error && data === undefined) return <ErrorState error={history.error} onRetry={() => void history.refetch()} />;
@@ -36,7 +39,7 @@ function History({ rule }: { rule: AlertRule }) {
       <ul className={styles["history"]} aria-label={alerts.history}>
         {data.history.map((record) => <Trigger key={record.id} record={record} rule={rule} />)}
       </ul>
-      {(page > 1 || data.total > HISTORY_SIZE) && <Pager page={page} size={HISTORY_SIZE} total={data.total} onPage={setPage} />}
+      {(page > 1 || data.total > HISTORY_SIZE) && <Pager page={page} size={HISTORY_SIZE} total={data.total} onPage={onPage} />}
     </>
   );
 }

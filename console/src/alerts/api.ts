@@ -37,7 +37,7 @@ export function useAlertRules(filters: AlertFilters, page: number) {
   });
 }
 
-/** An alert rule by its id. The page needs it if the URL names a rule that is not on the loaded page of the list. */
+/** An alert rule by its id. The page needs it if the URL refers to a rule that is not on the loaded page of the list. */
 export function useAlertRule(id: string | undefined) {
   return useQuery({
     queryKey: ["alerts", "one", id],

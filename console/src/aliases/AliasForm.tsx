@@ -36,7 +36,7 @@ export function AliasForm({ alias, onDone }: { alias?: ModelAlias; onDone: () =>
         label={aliasTexts.sticky} hint={aliasTexts.stickyHint} fault={errors.sticky?.message} disabled={balance !== "weighted"} {...form.register("sticky")}
       />
       <DeploymentsField form={form} />
-      <CheckboxField label={rules.inForce} hint={rules.inForceHint} fault={errors.enabled?.message} {...form.register("enabled")} />
+      <CheckboxField label={rules.enabled} hint={rules.enabledHint} fault={errors.enabled?.message} {...form.register("enabled")} />
     </DialogForm>
   );
 }

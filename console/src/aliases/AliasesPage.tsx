@@ -1,6 +1,6 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { Signpost } from "lucide-react";
-import { useMemo, useState } from "react";
+import { useMemo } from "react";
 import { useRights } from "../api/queries";
 import { Button } from "../parts/Button";
 import { actionsColumn, type Column } from "../parts/DataTable";
@@ -11,9 +11,10 @@ import { Page } from "../parts/Page";
 import { type Editor, EnabledBadge, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
 import { EmptyState } from "../parts/states";
 import { Time } from "../parts/Time";
+import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
 import { aliasTexts } from "../texts/aliases";
-import { type AliasFilters, type ModelAlias, type Sort, useAliasPage, useDeleteAlias, useSetAliasEnabled } from "./api";
+import { type AliasFilters, type ModelAlias, type Sort, useAlias, useAliasPage, useDeleteAlias, useSetAliasEnabled } from "./api";
 import { AliasForm } from "./AliasForm";
 import { ComparisonDialog } from "./ComparisonDialog";
 
@@ -23,35 +24,43 @@ const creation: Editor = (close) => <AliasForm onDone={close} />;
 /** The model aliases, with the comparison of their deployments. */
 export function AliasesPage() {
   const { administers } = useRights();
-  const { page = 1, sort = "name", ...filters } = route.useSearch();
+  const { page = 1, sort = "name", alias: openId, compared = "day", ...filters } = route.useSearch();
   const navigate = route.useNavigate();
   const list = useAliasPage(filters, sort, page);
-  const [compared, setCompared] = useState<ModelAlias | null>(null);
-  const columns = useMemo(() => columnsOf(administers, setCompared), [administers]);
+  const { open, close } = useMemo(() => ({
+    open: (alias: ModelAlias) => void navigate({ search: (now) => ({ ...now, alias: alias.id }) }),
+    close: () => void navigate({ search: ({ alias: _, compared: __, ...now }) => now }),
+  }), [navigate]);
+  const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
+  const opened = useOpenRow(openId, list.data?.rows, useAlias);
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  const filter = (changed: AliasFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const updateFilters = (changed: AliasFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   return (
     <Page
       title={aliasTexts.title}
       actions={administers && <NewRuleButton label={aliasTexts.new} title={aliasTexts.newTitle} editor={creation} />}
-      bar={
+      filterBar={
         <>
-          <FilterField label={texts.rules.search} placeholder={texts.rules.searchPlaceholder} value={filters.search} onChange={(search) => filter({ search })} />
-          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          <FilterField label={texts.rules.search} placeholder={texts.rules.searchPlaceholder} value={filters.search} onChange={(search) => updateFilters({ search })} />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => updateFilters({ enabled })} />
           {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
     >
       <ListPanel
-        label={aliasTexts.title} list={list} columns={columns} idOf={(alias) => alias.id} page={page} sort={sort} isFiltered={isFiltered}
+        label={aliasTexts.title} list={list} columns={columns} rowId={(alias) => alias.id} page={page} sort={sort} isFiltered={isFiltered}
         onClear={clear}
         onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
-        selectedId={compared?.id} onOpen={setCompared}
+        selectedId={openId} onOpen={open}
         empty={<EmptyState icon={Signpost} title={aliasTexts.empty} text={aliasTexts.emptyText} />}
       />
-      <ComparisonDialog alias={compared} onClose={() => setCompared(null)} />
+      <ComparisonDialog
+        alias={opened.row} period={compared} onClose={close}
+        onPeriod={(period) => void navigate({ search: (now) => ({ ...now, compared: period }) })}
+      />
+      <RowFailure failed={opened.failed} onClose={close} />
     </Page>
   );
 }

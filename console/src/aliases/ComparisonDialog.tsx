@@ -1,5 +1,4 @@
 import { ChartColumn } from "lucide-react";
-import { useState } from "react";
 import { Badge } from "../parts/Badge";
 import { Dialog } from "../parts/Dialog";
 import { FilterSelect } from "../parts/fields";
@@ -7,26 +6,31 @@ import { dollars, duration, percent } from "../parts/format";
 import { EmptyState, ErrorState, Skeleton } from "../parts/states";
 import { texts } from "../texts";
 import { aliasTexts } from "../texts/aliases";
-import { type ComparedDeployment, type ComparedPeriod, type ModelAlias, PERIOD_DAYS, useComparison } from "./api";
+import { type ComparedDeployment, type ComparedPeriod, type ModelAlias, useComparison } from "./api";
+import { COMPARED_PERIODS } from "./choices";
 import styles from "./ComparisonDialog.module.css";
 
 /** Cost, latency and errors of each deployment of an alias. */
-export function ComparisonDialog({ alias, onClose }: { alias: ModelAlias | null; onClose: () => void }) {
+export function ComparisonDialog({ alias, period, onPeriod, onClose }: {
+  alias: ModelAlias | undefined;
+  period: ComparedPeriod;
+  onPeriod: (period: ComparedPeriod) => void;
+  onClose: () => void;
+}) {
   return (
-    <Dialog open={alias !== null} onClose={onClose} title={alias === null ? "" : aliasTexts.comparisonOf(alias.name)} text={aliasTexts.comparisonText} wide>
-      {alias !== null && <Comparison alias={alias} />}
+    <Dialog open={alias !== undefined} onClose={onClose} title={alias === undefined ? "" : aliasTexts.comparisonOf(alias.name)} text={aliasTexts.comparisonText} wide>
+      {alias !== undefined && <Comparison alias={alias} period={period} onPeriod={onPeriod} />}
     </Dialog>
   );
 }
 
-function Comparison({ alias }: { alias: ModelAlias }) {
-  const [period, setPeriod] = useState<ComparedPeriod>("day");
+function Comparison({ alias, period, onPeriod }: { alias: ModelAlias; period: ComparedPeriod; onPeriod: (period: ComparedPeriod) => void }) {
   const { data, error, refetch } = useComparison(alias.id, period);
   return (
     <>
       <div className={styles["bar"]}>
-        <FilterSelect label={aliasTexts.period} value={period} onChange={({ target }) => setPeriod(target.value as ComparedPeriod)}>
-          {(Object.keys(PERIOD_DAYS) as ComparedPeriod[]).map((name) => <option key={name} value={name}>{aliasTexts.periods[name]}</option>)}
+        <FilterSelect label={aliasTexts.period} value={period} onChange={({ target }) => onPeriod(target.value as ComparedPeriod)}>
+          {COMPARED_PERIODS.map((name) => <option key={name} value={name}>{aliasTexts.periods[name]}</option>)}
         </FilterSelect>
       </div>
       {error !== null && data === undefined ? (

@@ -3,7 +3,7 @@ import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tansta
 import { api, dataOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
 import { PAGE_SIZE } from "../parts/ListPanel";
-import type { ALIAS_SORTS } from "./choices";
+import type { ALIAS_SORTS, COMPARED_PERIODS } from "./choices";
 
 export type ModelAlias = Schemas["ModelAlias"];
 export type NewModelAlias = Schemas["NewModelAlias"];
@@ -14,8 +14,8 @@ export type ComparedDeployment = Schemas["DeploymentComparison"];
 export type Sort = (typeof ALIAS_SORTS)[number];
 
 export const BALANCES = ["weighted", "least_busy", "lowest_latency"] as const satisfies readonly Balance[];
-export const PERIOD_DAYS = { day: 1, week: 7, month: 31 } as const;
-export type ComparedPeriod = keyof typeof PERIOD_DAYS;
+export type ComparedPeriod = (typeof COMPARED_PERIODS)[number];
+const PERIOD_DAYS: Record<ComparedPeriod, number> = { day: 1, week: 7, month: 31 };
 
 export interface AliasFilters {
   search?: string | undefined;
@@ -39,6 +39,15 @@ export function useAliasPage(filters: AliasFilters, sort: Sort, page: number) {
       const { model_aliases: rows, total } = await dataOf(api.GET(BASE, { params: { query } }));
       return { rows, total };
     },
+  });
+}
+
+/** An alias by its id. The page needs it if the URL refers to an alias that is not on the loaded page of the list. */
+export function useAlias(id: string | undefined) {
+  return useQuery({
+    queryKey: ["model-aliases", "one", id],
+    enabled: id !== undefined,
+    queryFn: () => dataOf(api.GET(ONE, { params: pathOf(id ?? "") })),
   });
 }
 

@@ -39,13 +39,16 @@ export function apiError(response: Response, body: unknown): ApiError {
     const name = fault.field ?? fault.loc?.slice(1).join(".") ?? "";
     fields[name] ??= (fault.msg ?? fault.message ?? "").replace(/^Value error, /, "");
   }
-  const retryAfter = Number(response.headers.get("retry-after"));
+  const header = Number(response.headers.get("retry-after"));
+  const retryAfter = header > 0 ? header : null;
+  // The administration API sends no message if a rate limit refuses a request.
+  const withoutMessage = response.status === 429 ? texts.errors.limited(retryAfter) : `HTTP ${response.status}`;
   return new ApiError(
     response.status,
-    message(body) ?? (Object.keys(fields).length > 0 ? texts.errors.fields : `HTTP ${response.status}`),
+    message(body) ?? (Object.keys(fields).length > 0 ? texts.errors.fields : withoutMessage),
     code(body),
     fields,
-    retryAfter > 0 ? retryAfter : null,
+    retryAfter,
     response.headers.get("x-request-id"),
   );
 }

@@ -9,7 +9,7 @@ export class SignedOut extends Error {
   override name = "SignedOut";
 }
 
-/** A token counts as expired this many seconds before its end, because a request takes time to arrive. */
+/** A token is treated as expired this many seconds before its end, because a request takes time to arrive. */
 const MARGIN_SECONDS = 20;
 
 let current: { session: Session; expiresAt: number } | null = null;

@@ -15,8 +15,16 @@ export function invalidateSettings(client: QueryClient): Promise<unknown> {
   return Promise.all(ORGANIZATION_QUERIES.map((name) => client.invalidateQueries({ queryKey: [name] })));
 }
 
+/** The header with the version that the user saw. It is a required parameter of changes, so a caller cannot omit it. */
+export interface IfMatch {
+  "If-Match": string;
+}
+
+/** The header with which the API creates a resource, and refuses the request if the resource exists. */
+export const MUST_BE_NEW = { "if-none-match": "*" } as const;
+
 /** Returns the header `If-Match` for a row. Its `ETag` is `updated_at` in microseconds since 1970, in hexadecimal. */
-export function ifMatch(updatedAt: string): { "If-Match": string } {
+export function ifMatch(updatedAt: string): IfMatch {
   const seconds = Math.floor(Date.parse(updatedAt) / 1000);
   const fraction = /\.(\d+)/.exec(updatedAt)?.[1] ?? "";
   const microseconds = seconds * 1_000_000 + Number(fraction.padEnd(6, "0").slice(0, 6));
@@ -31,7 +39,7 @@ export async function versionedOf<T>(call: Promise<Result<T>>): Promise<T & { et
 
 /** Sends a change of the resource with this version. The API refuses the change if somebody else has changed the
  * resource. Throws ApiError. */
-export async function changeOf<T>(version: string, change: (header: { "If-Match": string }) => Promise<Result<T>>): Promise<T> {
+export async function changeOf<T>(version: string, change: (header: IfMatch) => Promise<Result<T>>): Promise<T> {
   let before = version;
   for (let next = successors.get(before); next !== undefined; next = successors.get(before)) before = next;
   const result = await change({ "If-Match": before });
@@ -67,6 +75,9 @@ export function useFormVersion(current: string, dirtyFields: object): FormVersio
 
 /** Returns the header `If-Match` with the version of the row at the first render. The version stays the same if the row
  * is loaded again. */
-export function useIfMatch(row: { updated_at: string } | undefined): { "If-Match"?: string } {
+export function useIfMatch(row: { updated_at: string }): IfMatch;
+/** For a form that also creates rows: there is no version of a new row. */
+export function useIfMatch(row: { updated_at: string } | undefined): Partial<IfMatch>;
+export function useIfMatch(row: { updated_at: string } | undefined): Partial<IfMatch> {
   return useState(() => (row === undefined ? {} : ifMatch(row.updated_at)))[0];
 }

@@ -28,7 +28,7 @@ export function ApprovalsPage() {
     <Page
       title={approvals.title}
       actions={<Views forAccess={forAccess} />}
-      bar={
+      filterBar={
         <>
           <Segments label={approvals.status}>
             {(forAccess ? ACCESS_STATUSES : STATUSES).map((name) => (

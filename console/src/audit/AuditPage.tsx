@@ -1,6 +1,6 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { ScrollText, SearchX } from "lucide-react";
-import { useMemo, useState } from "react";
+import { useMemo } from "react";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
 import { type Column, DataTable } from "../parts/DataTable";
@@ -9,10 +9,11 @@ import { shortTime } from "../parts/format";
 import { Page, Panel } from "../parts/Page";
 import { EmptyState, ErrorState, errorText } from "../parts/states";
 import { Time } from "../parts/Time";
+import { RowFailure } from "../parts/useOpenRow";
 import { texts } from "../texts";
 import { auditTexts } from "../texts/audit";
 import { useActorName } from "./actors";
-import { type AuditEvent, type AuditFilters, useAuditEvents, useFollowedEvents } from "./api";
+import { type AuditEvent, type AuditFilters, useAuditEvent, useAuditEvents, useFollowedEvents } from "./api";
 import styles from "./AuditPage.module.css";
 import { ChainDialog } from "./ChainDialog";
 import { EventDialog } from "./EventDialog";
@@ -21,18 +22,24 @@ import { FilterBar } from "./FilterBar";
 
 const route = getRouteApi("/audit");
 
-/** The audit log, newest event first. The URL contains the filters. If it contains `follow`, the page adds new events
+/** The audit log, newest event first. The URL contains the filters, and the sequence of the open event. If it contains `follow`, the page adds new events
  * continuously. */
 export function AuditPage() {
-  const { follow = false, ...filters } = route.useSearch();
+  const { follow = false, event: openSequence, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
   const events = useAuditEvents(filters);
   const followed = useFollowedEvents(filters, follow && events.isSuccess && !events.isPlaceholderData);
-  const [opened, setOpened] = useState<AuditEvent | null>(null);
-  const columns = useMemo(() => columnsOf(setOpened), []);
+  const { open, close } = useMemo(() => ({
+    open: ({ sequence }: AuditEvent) => void navigate({ search: (now) => ({ ...now, event: sequence }) }),
+    close: () => void navigate({ search: ({ event: _, ...now }) => now }),
+  }), [navigate]);
+  const columns = useMemo(() => columnsOf(open), [open]);
   const rows = events.data?.pages.flatMap((page) => page.events);
+  const listed = rows?.find(({ sequence }) => sequence === openSequence);
+  const other = useAuditEvent(rows !== undefined && listed === undefined ? openSequence : undefined);
+  const opened = listed ?? other.data;
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  const filter = (changed: AuditFilters) => void navigate({ search: (now) => ({ ...now, ...changed }) });
+  const updateFilters = (changed: AuditFilters) => void navigate({ search: (now) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: follow ? { follow } : {} });
 
   return (
@@ -40,7 +47,7 @@ export function AuditPage() {
       wide
       title={auditTexts.title}
       actions={<><FollowSwitch on={follow} error={followed.error} onChange={(on) => void navigate({ search: on ? { ...filters, follow: on } : filters })} /><ChainDialog /><ExportDialog filters={filters} /></>}
-      bar={<FilterBar filters={filters} isFiltered={isFiltered} onChange={filter} onClear={clear} />}
+      filterBar={<FilterBar filters={filters} isFiltered={isFiltered} onChange={updateFilters} onClear={clear} />}
     >
       <Panel label={auditTexts.title}>
         {events.error && rows === undefined ? (
@@ -52,8 +59,8 @@ export function AuditPage() {
         ) : (
           <>
             <DataTable
-              label={auditTexts.title} columns={columns} rows={rows} idOf={(event) => event.id} selectedId={opened?.id}
-              onOpen={setOpened} stale={events.isPlaceholderData}
+              label={auditTexts.title} columns={columns} rows={rows} rowId={(event) => event.id} selectedId={opened?.id}
+              onOpen={open} stale={events.isPlaceholderData}
             />
             {events.hasNextPage && (
               <div className={styles["more"]}>
@@ -63,7 +70,8 @@ export function AuditPage() {
           </>
         )}
       </Panel>
-      <EventDialog event={opened} onClose={() => setOpened(null)} />
+      <EventDialog event={opened ?? null} onClose={close} />
+      <RowFailure failed={other.error !== null && opened === undefined ? other : undefined} onClose={close} />
     </Page>
   );
 }

@@ -1,10 +1,10 @@
 import { Download } from "lucide-react";
-import { useRef, useState } from "react";
+import { Fragment, type ReactNode, useRef, useState } from "react";
 import { useForm } from "react-hook-form";
 import { Button } from "../parts/Button";
 import { Dialog, DialogActions } from "../parts/Dialog";
 import { SelectField, TextField } from "../parts/fields";
-import { shortTime } from "../parts/format";
+import { Time } from "../parts/Time";
 import { Fields, TrialResult, trialStyles } from "../parts/Trial";
 import { useRun } from "../parts/useRun";
 import { texts } from "../texts";
@@ -30,7 +30,7 @@ export function ExportDialog({ filters }: { filters: AuditFilters }) {
   const actor = useChosenActor(filters.actor_id);
   const { from, to, action, resource_id: resource, request_id: request } = filters;
   const active = [
-    from !== undefined && auditExport.after(shortTime(from)), to !== undefined && auditExport.before(shortTime(to)),
+    from !== undefined && <>{auditExport.after} <Time at={from} /></>, to !== undefined && <>{auditExport.before} <Time at={to} /></>,
     action, actor?.name, resource, request,
   ].filter(Boolean);
   function close() {
@@ -47,7 +47,12 @@ export function ExportDialog({ filters }: { filters: AuditFilters }) {
       <Button ref={trigger} onClick={() => setOpen(true)}><Download aria-hidden />{auditExport.export}</Button>
       <Dialog open={open} onClose={close} returnTo={trigger} title={auditExport.title} text={auditExport.text}>
         <form className={styles["result"]} noValidate onSubmit={(event) => { event.preventDefault(); if (!busy) void run(); }}>
-          {active.length > 0 && <p><span className={trialStyles["muted"]}>{auditExport.filters}</span> {active.join(" · ")}</p>}
+          {active.length > 0 && (
+            <p>
+              <span className={trialStyles["muted"]}>{auditExport.filters}</span>{" "}
+              {active.map((filter, at) => <Fragment key={at}>{at > 0 && " · "}{filter}</Fragment>)}
+            </p>
+          )}
           <SelectField label={auditExport.format} {...form.register("format")}>
             {FORMATS.map((format) => <option key={format} value={format}>{auditExport.formats[format]}</option>)}
           </SelectField>
@@ -85,9 +90,9 @@ function periodOf(from: string, to: string): AuditFilters {
   return period;
 }
 
-function resultText({ events, isCut }: Exported): string {
+function resultText({ events, isCut }: Exported): ReactNode {
   const auditExport = auditExportTexts;
   const last = events.at(-1);
   if (last === undefined) return auditExport.none;
-  return isCut ? auditExport.full(events.length, shortTime(last.timestamp)) : auditExport.done(events.length);
+  return isCut ? <>{auditExport.full(events.length)} <Time at={last.timestamp} />. {auditExport.fullHint}</> : auditExport.done(events.length);
 }

@@ -1,6 +1,8 @@
 /** The audit log: events, newest first. */
 import { type InfiniteData, keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { ApiError } from "../api/errors";
+import { auditTexts } from "../texts/audit";
 
 export type AuditEvent = Schemas["AuditEventShown"];
 
@@ -37,6 +39,20 @@ export function useAuditEvents(filters: AuditFilters) {
       dataOf(api.GET("/v1/audit/events", {
         params: { query: { ...filters, order: "desc", limit: PAGE_SIZE, ...(pageParam === undefined ? {} : { cursor: pageParam }) } },
       })),
+  });
+}
+
+/** The event with this sequence. The page needs it if the URL refers to an event that is not in the loaded part of the list. */
+export function useAuditEvent(sequence: number | undefined) {
+  return useQuery({
+    queryKey: ["audit-events", "one", sequence],
+    enabled: sequence !== undefined,
+    staleTime: Infinity,
+    queryFn: async () => {
+      const { events: [event] } = await dataOf(api.GET("/v1/audit/events", { params: { query: { sequence, limit: 1 } } }));
+      if (event === undefined) throw new ApiError(404, auditTexts.noEvent, null);
+      return event;
+    },
   });
 }
 

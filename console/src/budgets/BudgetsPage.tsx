@@ -35,7 +35,7 @@ export function BudgetsPage() {
     <Page
       title={budgets.title}
       actions={administers && <NewRuleButton label={budgets.new} title={budgets.newTitle} editor={(close) => <Creation onDone={close} />} />}
-      bar={
+      filterBar={
         <>
           <FilterSelect
             label={budgets.scope} value={scope ?? ""}
@@ -49,7 +49,7 @@ export function BudgetsPage() {
       }
     >
       <ListPanel
-        label={budgets.title} list={list} columns={columns} idOf={(budget) => budget.id} page={page} sort={sort} isFiltered={scope !== undefined}
+        label={budgets.title} list={list} columns={columns} rowId={(budget) => budget.id} page={page} sort={sort} isFiltered={scope !== undefined}
         onClear={clear} none={budgets.noneMatch}
         onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
@@ -63,7 +63,7 @@ function columnsOf(administers: boolean): Column<Budget>[] {
   const budgets = budgetTexts;
   const columns: Column<Budget>[] = [
     { id: "scope", header: budgets.scope, meta: { width: "30%", sort: "scope_type" }, cell: ({ row }) => <Scope budget={row.original} /> },
-    { id: "spent", header: budgets.spent, meta: { width: "34%", sort: "-limit_usd" }, cell: ({ row }) => <Spent budget={row.original} /> },
+    { id: "spent", header: budgets.spent, meta: { width: "34%" }, cell: ({ row }) => <Spent budget={row.original} /> },
     { id: "resets", header: budgets.resets, meta: { hideBelow: "desk" }, cell: ({ row }) => <Time at={row.original.current.period_end} as="relative" /> },
     {
       id: "action", header: budgets.action, meta: { hideBelow: "tablet" },

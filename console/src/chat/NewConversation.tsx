@@ -1,10 +1,10 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
+import { errorText } from "../parts/states";
 import { chatTexts } from "../texts/chat";
 import { useCreateConversation } from "./api";
 import styles from "./ChatPage.module.css";
 import { Composer } from "./Composer";
-import { messageOf } from "./messages";
 import { ask } from "./turns";
 
 /** The form for the first question of a new conversation. Sending the question creates the conversation. */
@@ -31,7 +31,7 @@ export function NewConversation() {
       </div>
       <Composer
         draft={draft} onDraft={setDraft} model={model} onModel={setModel} defaultModel busy={create.isPending} onSend={() => void send()}
-        fault={create.error === null ? undefined : messageOf(create.error)}
+        fault={create.error === null ? undefined : errorText(create.error)}
       />
     </section>
   );

@@ -2,12 +2,12 @@ import { ApiError } from "../api/errors";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
 import { classes } from "../parts/classes";
+import { errorText } from "../parts/states";
 import { DlpBadge } from "../requests/status";
 import { texts } from "../texts";
 import { chatTexts } from "../texts/chat";
 import styles from "./ChatPage.module.css";
 import { Markdown, PlainText } from "./Markdown";
-import { messageOf } from "./messages";
 import { isActive, type Turn } from "./turn";
 
 /** A question and its answer so far. If the question was refused or failed, shows the error. */
@@ -47,7 +47,7 @@ function Refusal({ error }: { error: unknown }) {
   return (
     <div className={styles["refusal"]} role="alert">
       <strong>{api?.code === "dlp_violation" ? chat.blocked : chat.notAnswered}</strong>
-      <p>{messageOf(error)}</p>
+      <p>{errorText(error)}</p>
       {api?.requestId && <p className={styles["id"]}>{texts.errors.requestId(api.requestId)}</p>}
     </div>
   );

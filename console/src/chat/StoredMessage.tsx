@@ -6,6 +6,7 @@ import { Button } from "../parts/Button";
 import { classes } from "../parts/classes";
 import { CopyButton } from "../parts/Copy";
 import { dollars, wholeNumber } from "../parts/format";
+import { errorText } from "../parts/states";
 import { Time } from "../parts/Time";
 import { DlpBadge } from "../requests/status";
 import { recordTexts } from "../texts/requests";
@@ -13,7 +14,6 @@ import { chatTexts } from "../texts/chat";
 import { type Message, useAnswerRecord } from "./api";
 import styles from "./ChatPage.module.css";
 import { Markdown, PlainText } from "./Markdown";
-import { messageOf } from "./messages";
 
 /** A stored message. For an answer, also shows its tokens, its cost and the DLP action. If `onRegenerate` is set, the
  * answer has a button that asks for another answer. */
@@ -35,7 +35,7 @@ export const StoredMessage = memo(function StoredMessage({ message, isPriced, is
         {isAnswer && message.finish_reason === "length" && <Badge tone="warning">{chat.tooLong}</Badge>}
       </div>
       {isAnswer ? <Markdown text={message.content} /> : <PlainText text={message.content} />}
-      {failure !== undefined && <p className={styles["fault"]} role="alert">{messageOf(failure)}</p>}
+      {failure !== undefined && <p className={styles["fault"]} role="alert">{errorText(failure)}</p>}
       {isAnswer && <AnswerFoot message={message} isPriced={isPriced} onRegenerate={onRegenerate} />}
     </li>
   );

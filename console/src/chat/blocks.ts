@@ -30,7 +30,7 @@ export function sections(text: string): string[] {
   let fence: string | null = null;
   let isAfterBlank = false;
   for (const line of text.split("\n")) {
-    // The last line can end within a list marker, such as `1` or `-`, so a part of a marker counts as nested too.
+    // The last line can end within a list marker, such as `1` or `-`, so a part of a marker is treated as nested too.
     const isNested = /^\s|^[-*+]( |$)|^\d{1,9}([.)]?$|[.)] )|^>/.test(line);
     if (fence === null && isAfterBlank && line.trim() !== "" && !isNested && current.length > 0) {
       complete.push(current.join("\n"));

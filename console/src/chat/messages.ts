@@ -1,14 +1,6 @@
-/** Error messages of failed questions, and the selection of the messages that a conversation shows. */
-import { ApiError } from "../api/errors";
-import { errorText } from "../parts/states";
+/** The selection of the messages that a conversation shows. */
 import type { Message } from "./api";
 import { isActive, type Turn } from "./turn";
-
-/** Returns the error message of a failed question. For status 429 this is the API's own message, because it names the
- * exceeded limit. */
-export function messageOf(error: unknown): string {
-  return error instanceof ApiError && error.status === 429 && error.message !== "" ? error.message : errorText(error);
-}
 
 /** Returns the stored messages to show, and the turn if it is shown after them. While an answer is being written, its
  * stored messages are incomplete, so the turn is shown instead of them. Afterwards, the turn is shown only if none of

@@ -13,9 +13,9 @@ import { BundleForm } from "./BundleForm";
 export function BundleActions({ bundle }: { bundle: Bundle }) {
   const compliance = complianceTexts;
   const setEnabled = useSetEnabled(bundle.id);
-  const archive = useArchive(bundle.id);
-  const activate = useActivate(bundle.id);
-  const acknowledge = useAcknowledge(bundle.id);
+  const archive = useArchive(bundle);
+  const activate = useActivate(bundle);
+  const acknowledge = useAcknowledge(bundle);
   const remove = useDeleteBundle(bundle.id);
   const [archiving, setArchiving] = useState(false);
   const { name } = bundle;

@@ -50,11 +50,12 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   return <div className={styles["fact"]}><dt>{name}</dt><dd>{children}</dd></div>;
 }
 
-function Acknowledged({ bundle: { id, name, state, acknowledged_by: by, acknowledged_at: at } }: { bundle: Bundle }) {
+function Acknowledged({ bundle }: { bundle: Bundle }) {
+  const { name, state, acknowledged_by: by, acknowledged_at: at } = bundle;
   const compliance = complianceTexts;
   const { administers } = useRights();
   const person = useUserName(by);
-  const acknowledge = useAcknowledge(id);
+  const acknowledge = useAcknowledge(bundle);
   if (at !== null) return <>{person ?? texts.none}, <Time at={at} /></>;
   if (!administers || state === "archived") return <>{compliance.notAcknowledged}</>;
   return (

@@ -62,7 +62,7 @@ export function BundleForm({ bundle, onDone }: { bundle?: Bundle; onDone: () => 
         options={types.data?.map(({ entity_type: type }) => ({ id: type, name: type }))} chosen={form.watch("seed_rule_mappings")}
         onChange={(chosen) => form.setValue("seed_rule_mappings", chosen, { shouldDirty: true })}
       />
-      <CheckboxField label={rules.inForce} hint={rules.inForceHint} fault={errors.enabled?.message} {...form.register("enabled")} />
+      <CheckboxField label={rules.enabled} hint={rules.enabledHint} fault={errors.enabled?.message} {...form.register("enabled")} />
       {bundle !== undefined && bundle.acknowledged_at !== null && <p>{compliance.acknowledgeAgain}</p>}
     </DialogForm>
   );

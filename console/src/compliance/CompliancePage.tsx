@@ -46,8 +46,8 @@ export function CompliancePage() {
   }), [navigate]);
   const columns = useMemo(() => columnsOf(administers, summary.data, open), [administers, summary.data, open]);
   const isFiltered = [filters.search, filters.framework, filters.state, filters.enabled].some((value) => value !== undefined);
-  const filter = (changed: BundleFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
-  const clear = () => filter({ search: undefined, framework: undefined, state: undefined, enabled: undefined });
+  const updateFilters = (changed: BundleFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const clear = () => updateFilters({ search: undefined, framework: undefined, state: undefined, enabled: undefined });
   const opened = useOpenRow(openId, bundles.data?.rows, useBundle);
   return (
     <Page
@@ -60,7 +60,7 @@ export function CompliancePage() {
           {administers && <NewRuleButton label={compliance.new} title={compliance.newTitle} editor={creation} />}
         </>
       }
-      bar={
+      filterBar={
         <>
           <Segments label={compliance.period}>
             {PERIODS_DAYS.map((period) => (
@@ -74,17 +74,17 @@ export function CompliancePage() {
           </Segments>
           <FilterField
             label={texts.rules.search} placeholder={texts.rules.searchPlaceholder} value={filters.search}
-            onChange={(search) => filter({ search })}
+            onChange={(search) => updateFilters({ search })}
           />
           <ChoiceFilter
             label={compliance.framework} any={compliance.anyFramework} values={FRAMEWORKS} nameOf={(framework) => framework}
-            value={filters.framework} onChange={(framework) => filter({ framework })}
+            value={filters.framework} onChange={(framework) => updateFilters({ framework })}
           />
           <ChoiceFilter
             label={compliance.state} any={compliance.anyState} values={STATES} nameOf={(state) => compliance.stateFilters[state]}
-            value={filters.state} onChange={(state) => filter({ state })}
+            value={filters.state} onChange={(state) => updateFilters({ state })}
           />
-          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => updateFilters({ enabled })} />
           {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
@@ -103,9 +103,9 @@ export function CompliancePage() {
           ) : (
             <>
               <DataTable
-                label={compliance.bundles} columns={columns} rows={bundles.data?.rows} idOf={(bundle) => bundle.id}
+                label={compliance.bundles} columns={columns} rows={bundles.data?.rows} rowId={(bundle) => bundle.id}
                 selectedId={openId} onOpen={open} stale={bundles.isPlaceholderData}
-                sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => filter({ sort: sort as Sort })}
+                sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => updateFilters({ sort: sort as Sort })}
               />
               {bundles.data !== undefined && (page > 1 || bundles.data.total > PAGE_SIZE) && (
                 <Pager

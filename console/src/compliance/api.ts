@@ -2,7 +2,7 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { DEFAULT_SORT, type PERIODS_DAYS, type SORTS } from "./choices";
-import { useIfMatch } from "../api/versions";
+import { ifMatch, useIfMatch } from "../api/versions";
 
 export { FRAMEWORKS, PERIODS_DAYS } from "./choices";
 
@@ -47,7 +47,7 @@ export function useBundles({ framework, sort = DEFAULT_SORT, ...filters }: Bundl
   });
 }
 
-/** A bundle by its id. The page needs it if the URL names a bundle that is not on the loaded page of the list. */
+/** A bundle by its id. The page needs it if the URL refers to a bundle that is not on the loaded page of the list. */
 export function useBundle(id: string | undefined) {
   return useQuery({
     queryKey: ["compliance", "bundle", id],
@@ -104,16 +104,22 @@ export function useSetEnabled(id: string) {
   );
 }
 
-export function useArchive(id: string) {
-  return useBundleChange(() => dataOf(api.POST("/api/admin/compliance-bundles/{bundle_id}/archive", { params: { path: { bundle_id: id } } })));
+// The following changes name the version of the bundle that the user saw. The API refuses them if somebody else has
+// changed the bundle, for example the entity types that an administrator acknowledges.
+
+export function useArchive({ id, updated_at: version }: Bundle) {
+  return useBundleChange(() =>
+    dataOf(api.POST("/api/admin/compliance-bundles/{bundle_id}/archive", { params: { path: { bundle_id: id }, header: ifMatch(version) } })));
 }
 
-export function useActivate(id: string) {
-  return useBundleChange(() => dataOf(api.POST("/api/admin/compliance-bundles/{bundle_id}/activate", { params: { path: { bundle_id: id } } })));
+export function useActivate({ id, updated_at: version }: Bundle) {
+  return useBundleChange(() =>
+    dataOf(api.POST("/api/admin/compliance-bundles/{bundle_id}/activate", { params: { path: { bundle_id: id }, header: ifMatch(version) } })));
 }
 
-export function useAcknowledge(id: string) {
-  return useBundleChange(() => dataOf(api.POST("/api/admin/compliance-bundles/{bundle_id}/acknowledge", { params: { path: { bundle_id: id } } })));
+export function useAcknowledge({ id, updated_at: version }: Bundle) {
+  return useBundleChange(() =>
+    dataOf(api.POST("/api/admin/compliance-bundles/{bundle_id}/acknowledge", { params: { path: { bundle_id: id }, header: ifMatch(version) } })));
 }
 
 export function useDeleteBundle(id: string) {

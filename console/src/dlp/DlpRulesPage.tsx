@@ -30,16 +30,16 @@ const creation: Editor = (close) => <RuleForm onDone={close} />;
 export function DlpRulesPage() {
   const dlp = dlpTexts;
   const { administers } = useRights();
-  const { page = 1, sort = "created_at", versions, ...filters } = route.useSearch();
+  const { page = 1, sort = "created_at", versions, version_page: versionPage = 1, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
   const list = useDlpRulePage(filters, sort, page);
   const { open, close } = useMemo(() => ({
     open: (rule: DlpRule) => void navigate({ search: (now) => ({ ...now, versions: rule.id }) }),
-    close: () => void navigate({ search: ({ versions: _, ...now }) => now }),
+    close: () => void navigate({ search: ({ versions: _, version_page: __, ...now }) => now }),
   }), [navigate]);
   const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  const filter = (changed: RuleFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const updateFilters = (changed: RuleFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   const opened = useOpenRow(versions, list.data?.rows, useDlpRule);
 
@@ -47,27 +47,30 @@ export function DlpRulesPage() {
     <Page
       title={dlp.title} views={<DlpViews />}
       actions={administers && <NewRuleButton label={dlp.new} title={dlp.newTitle} editor={creation} />}
-      bar={
+      filterBar={
         <>
-          <FilterField label={texts.rules.search} placeholder={dlp.searchPlaceholder} value={filters.search} onChange={(search) => filter({ search })} />
+          <FilterField label={texts.rules.search} placeholder={dlp.searchPlaceholder} value={filters.search} onChange={(search) => updateFilters({ search })} />
           <ChoiceFilter
             label={dlp.detector} any={dlp.anyDetector} values={DETECTORS} nameOf={(detector) => dlp.detectors[detector]}
-            value={filters.detector} onChange={(detector) => filter({ detector })}
+            value={filters.detector} onChange={(detector) => updateFilters({ detector })}
           />
-          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => updateFilters({ enabled })} />
           {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
     >
       <ListPanel
-        label={dlp.title} list={list} columns={columns} idOf={(rule) => rule.id} page={page} sort={sort} isFiltered={isFiltered} onClear={clear}
+        label={dlp.title} list={list} columns={columns} rowId={(rule) => rule.id} page={page} sort={sort} isFiltered={isFiltered} onClear={clear}
         selectedId={versions} onOpen={open}
         onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as RuleSort }) })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
         empty={<EmptyState icon={ShieldCheck} title={dlp.empty} text={dlp.emptyText} />}
       />
       {administers && <EvaluationPanel />}
-      <VersionsDialog rule={opened.row} onClose={close} />
+      <VersionsDialog
+        rule={opened.row} page={versionPage} onClose={close}
+        onPage={(next) => void navigate({ search: (now) => ({ ...now, version_page: next }) })}
+      />
       <RowFailure failed={opened.failed} onClose={close} />
     </Page>
   );

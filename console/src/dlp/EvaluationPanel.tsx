@@ -8,7 +8,7 @@ import { dlpTexts, suppressionTexts } from "../texts/dlp";
 import { type Evaluation, useEvaluate } from "./api";
 import { TONES } from "./tones";
 
-/** Evaluates a text with all rules in force, and explains the decision. */
+/** Evaluates a text with all active rules, and explains the decision. */
 export function EvaluationPanel() {
   const dlp = dlpTexts;
   const [text, setText] = useState("");

@@ -56,7 +56,7 @@ export function PatternForm({ pattern, onDone }: { pattern?: CustomPattern; onDo
         fault={errors.pattern?.message} {...form.register("pattern", { required: patterns.patternRequired })}
       />
       <TextAreaField label={dlp.context} hint={dlp.contextHint} rows={2} fault={errors.context_words?.message} {...form.register("context_words")} />
-      <CheckboxField label={rules.inForce} hint={rules.inForceHint} fault={errors.enabled?.message} {...form.register("enabled")} />
+      <CheckboxField label={rules.enabled} hint={rules.enabledHint} fault={errors.enabled?.message} {...form.register("enabled")} />
       {form.watch("pattern") !== "" && (
         <PatternTrial
           action={patterns.try} livePattern={form.watch("pattern")}

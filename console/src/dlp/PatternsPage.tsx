@@ -30,22 +30,22 @@ export function PatternsPage() {
   const list = useCustomPatterns(filters, sort, page);
   const columns = useMemo(() => columnsOf(administers), [administers]);
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  const filter = (changed: PatternFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const updateFilters = (changed: PatternFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   return (
     <Page
       title={patterns.title} views={<DlpViews />}
       actions={administers && <NewRuleButton label={patterns.new} title={patterns.newTitle} editor={creation} />}
-      bar={
+      filterBar={
         <>
-          <FilterField label={texts.rules.search} placeholder={dlpTexts.searchPlaceholder} value={filters.search} onChange={(search) => filter({ search })} />
-          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          <FilterField label={texts.rules.search} placeholder={dlpTexts.searchPlaceholder} value={filters.search} onChange={(search) => updateFilters({ search })} />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => updateFilters({ enabled })} />
           {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
     >
       <ListPanel
-        label={patterns.title} list={list} columns={columns} idOf={(pattern) => pattern.id} page={page} sort={sort} isFiltered={isFiltered}
+        label={patterns.title} list={list} columns={columns} rowId={(pattern) => pattern.id} page={page} sort={sort} isFiltered={isFiltered}
         onClear={clear}
         onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as PatternSort }) })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}

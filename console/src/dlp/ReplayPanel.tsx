@@ -91,7 +91,7 @@ function PatternField({ form, suppressed }: { form: ReturnType<typeof useForm<Re
   return (
     <SelectField
       label={replay.pattern} fault={form.formState.errors.pattern?.message}
-      hint={form.watch("pattern") === "" ? undefined : replay.fromTo(isSuppressed ? replay.suppressed : replay.inForce, isSuppressed ? replay.inForce : replay.suppressed)}
+      hint={form.watch("pattern") === "" ? undefined : replay.fromTo(isSuppressed ? replay.suppressed : replay.active, isSuppressed ? replay.active : replay.suppressed)}
       {...form.register("pattern", { required: suppressions.patternRequired, shouldUnregister: true })}
     >
       <option value="">{suppressions.choose}</option>

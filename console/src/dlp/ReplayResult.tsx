@@ -13,7 +13,7 @@ type Sample = Replayed["results"][number];
 const ACTIONS: readonly Action[] = ["block", "prompt", "redact", "log_only", "allow"];
 const SHOWN_SAMPLES = 25;
 
-/** Shows the results of a changed policy on recorded requests, compared with the policy in force. */
+/** Shows the results of a changed policy on recorded requests, compared with the active policy. */
 export function ReplayResult({ result }: { result: Replayed }) {
   const replay = replayTexts;
   if (result.samples === 0) return <p className={trialStyles["muted"]}>{replay.none}</p>;

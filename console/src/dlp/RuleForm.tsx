@@ -57,7 +57,7 @@ export function RuleForm({ rule, onDone }: { rule?: DlpRule; onDone: () => void 
         />
       </Fields>
       <DetectorFields form={form} />
-      <CheckboxField label={rules.inForce} hint={rules.inForceHint} fault={errors.enabled?.message} {...form.register("enabled")} />
+      <CheckboxField label={rules.enabled} hint={rules.enabledHint} fault={errors.enabled?.message} {...form.register("enabled")} />
       <Trial form={form} />
       <RuleDryRun form={form} id={rule?.id} />
     </DialogForm>

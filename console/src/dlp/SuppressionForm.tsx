@@ -6,7 +6,7 @@ import { toast } from "../parts/toasts";
 import { dlpTexts, suppressionTexts } from "../texts/dlp";
 import { CATEGORIES, type LibraryPattern, type Suppression, useSuppress } from "./customization";
 
-/** Suppresses a built-in pattern that is in force. */
+/** Suppresses a built-in pattern that is active. */
 export function SuppressionForm({ patternId = "", suppressed, library = [], onDone }: {
   patternId?: string | undefined;
   suppressed: Suppression[];
@@ -31,7 +31,7 @@ export function SuppressionForm({ patternId = "", suppressed, library = [], onDo
       }}
     >
       <SelectField
-        // If the URL names a pattern, the form is rendered before the options are loaded. The new key renders the
+        // If the URL refers to a pattern, the form is rendered before the options are loaded. The new key renders the
         // select again with its options.
         key={String(library.length > 0)}
         label={suppressions.pattern} fault={errors.pattern_id?.message}

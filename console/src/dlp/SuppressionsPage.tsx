@@ -37,7 +37,7 @@ export function SuppressionsPage() {
   const columns = useMemo(() => columnsOf(administers, library.data ?? []), [administers, library.data]);
   const isOpen = isNew || pattern !== undefined;
   const suppressed = useSuppressions(isOpen);
-  const filter = (part: string | undefined) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, search: part }) });
+  const updateFilters = (part: string | undefined) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, search: part }) });
   const clear = () => void navigate({ search: {} });
   function close() {
     setNew(false);
@@ -47,15 +47,15 @@ export function SuppressionsPage() {
     <Page
       title={suppressions.title} views={<DlpViews />}
       actions={administers && <Button look="primary" ref={trigger} onClick={() => setNew(true)}>{suppressions.new}</Button>}
-      bar={
+      filterBar={
         <>
-          <FilterField label={texts.rules.search} placeholder={suppressions.searchPlaceholder} value={search} onChange={filter} />
+          <FilterField label={texts.rules.search} placeholder={suppressions.searchPlaceholder} value={search} onChange={updateFilters} />
           {search !== undefined && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
     >
       <ListPanel
-        label={suppressions.title} list={list} columns={columns} idOf={(row) => row.id} page={page} sort={sort} isFiltered={search !== undefined}
+        label={suppressions.title} list={list} columns={columns} rowId={(row) => row.id} page={page} sort={sort} isFiltered={search !== undefined}
         onClear={clear}
         onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as SuppressionSort }) })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}

@@ -5,7 +5,9 @@ import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
 import { Dialog } from "../parts/Dialog";
-import { shortTime } from "../parts/format";
+import { shortTime, utc } from "../parts/format";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import { Pager } from "../parts/Pager";
 import { ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
@@ -14,39 +16,45 @@ import type { DlpRule, NewDlpRule } from "./api";
 import { changesOf, type FieldChange, ruleOf, type RuleVersion, useRestore, useVersions } from "./versions";
 import styles from "./VersionsDialog.module.css";
 
-const SHOWN_VERSIONS = 50;
-
 /** The versions of a rule, each with its changes. Administrators can restore an earlier version. */
-export function VersionsDialog({ rule, onClose }: { rule: DlpRule | undefined; onClose: () => void }) {
+export function VersionsDialog({ rule, page, onPage, onClose }: {
+  rule: DlpRule | undefined;
+  page: number;
+  onPage: (page: number) => void;
+  onClose: () => void;
+}) {
   return (
     <Dialog open={rule !== undefined} onClose={onClose} title={rule === undefined ? "" : versionTexts.title(rule.detector_name)} wide>
-      {rule !== undefined && <Versions key={rule.id} rule={rule} />}
+      {rule !== undefined && <Versions key={rule.id} rule={rule} page={page} onPage={onPage} />}
     </Dialog>
   );
 }
 
-function Versions({ rule }: { rule: DlpRule }) {
+function Versions({ rule, page, onPage }: { rule: DlpRule; page: number; onPage: (page: number) => void }) {
   const versions = versionTexts;
   const { administers } = useRights();
-  const list = useVersions(rule.id);
+  const list = useVersions(rule.id, page);
   if (list.error && list.data === undefined) return <ErrorState error={list.error} onRetry={() => void list.refetch()} />;
   if (list.data === undefined) return <div role="status" aria-label={texts.loading}><Skeleton width="50%" /></div>;
+  const isCurrent = (at: number) => page === 1 && at === 0 && !list.isPlaceholderData;
   return (
     <>
       <ol className={styles["list"]} aria-label={versions.list}>
-        {list.data.slice(0, SHOWN_VERSIONS).map((version, at) => (
+        {list.data.rows.map((version, at) => (
           <li key={version.id} className={styles["version"]}>
             <div className={styles["head"]}>
               <strong>{versions.changes[version.change_type]}</strong>
               <span className={styles["muted"]}><Time at={version.changed_at} /> <Author id={version.changed_by} /></span>
-              {at === 0 && <Badge tone="success">{versions.current}</Badge>}
-              {at > 0 && administers && <RestoreButton rule={rule} version={version} />}
+              {isCurrent(at) && <Badge tone="success">{versions.current}</Badge>}
+              {!isCurrent(at) && administers && <RestoreButton rule={rule} version={version} />}
             </div>
             <Changes changes={changesOf(version)} />
           </li>
         ))}
       </ol>
-      {list.data.length > SHOWN_VERSIONS && <p className={styles["muted"]}>{versions.older(SHOWN_VERSIONS, list.data.length)}</p>}
+      {(page > 1 || list.data.total > PAGE_SIZE) && (
+        <Pager page={page} size={PAGE_SIZE} total={list.data.total} onPage={onPage} />
+      )}
     </>
   );
 }
@@ -81,11 +89,12 @@ function Changes({ changes }: { changes: FieldChange[] }) {
 function RestoreButton({ rule, version }: { rule: DlpRule; version: RuleVersion }) {
   const values = ruleOf(version);
   if (values === null) return null;
-  return <Restore rule={rule} values={values} when={shortTime(version.changed_at)} />;
+  return <Restore rule={rule} values={values} at={version.changed_at} />;
 }
 
-function Restore({ rule, values, when }: { rule: DlpRule; values: NewDlpRule; when: string }) {
+function Restore({ rule, values, at }: { rule: DlpRule; values: NewDlpRule; at: string }) {
   const versions = versionTexts;
+  const when = shortTime(at);
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const restore = useRestore(rule);
@@ -94,7 +103,7 @@ function Restore({ rule, values, when }: { rule: DlpRule; values: NewDlpRule; wh
       <Button ref={trigger} size="small" aria-label={versions.restoreThis(when)} onClick={() => setOpen(true)}>{versions.restore}</Button>
       <ConfirmDialog
         open={open} onClose={() => setOpen(false)} returnTo={trigger} look="primary" title={versions.restoreTitle(when)}
-        text={versions.restoreText} action={versions.restoreAction} run={() => restore.mutateAsync(values)}
+        text={versions.restoreText(utc(at))} action={versions.restoreAction} run={() => restore.mutateAsync(values)}
         done={versions.restored(values.detector_name)}
       />
     </span>

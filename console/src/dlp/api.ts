@@ -31,7 +31,7 @@ export function useDlpRulePage({ search, enabled, detector }: RuleFilters, sort:
   });
 }
 
-/** A rule by its id. The page needs it if the URL names a rule that is not on the loaded page of the list. */
+/** A rule by its id. The page needs it if the URL refers to a rule that is not on the loaded page of the list. */
 export function useDlpRule(id: string | undefined) {
   return useQuery({
     queryKey: ["dlp-rules", "one", id],

@@ -1,7 +1,8 @@
 /** Versions of a rule: the query, and the fields that each version changed. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, type Schemas } from "../api/client";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { ifMatch } from "../api/versions";
+import { PAGE_SIZE } from "../parts/ListPanel";
 import { dlpTexts, versionTexts } from "../texts/dlp";
 import type { DlpRule, NewDlpRule } from "./api";
 
@@ -14,11 +15,14 @@ export interface FieldChange {
   after: string;
 }
 
-export function useVersions(ruleId: string) {
+/** A page of the versions of a rule, newest first. */
+export function useVersions(ruleId: string, page: number) {
+  const query = { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
   return useQuery({
     // The key begins with `dlp-rules`, so that changes of rules invalidate this list too.
-    queryKey: ["dlp-rules", "versions", ruleId],
-    queryFn: () => dataOf(api.GET("/api/admin/dlp-rules/{rule_id}/versions", { params: { path: { rule_id: ruleId } } })),
+    queryKey: ["dlp-rules", "versions", ruleId, query],
+    placeholderData: keepPreviousData,
+    queryFn: () => listOf(api.GET("/api/admin/dlp-rules/{rule_id}/versions", { params: { path: { rule_id: ruleId }, query } })),
   });
 }
 
@@ -32,7 +36,7 @@ export function useRestore(rule: DlpRule) {
   });
 }
 
-/** Returns the fields that a version changed. Each field of the rule's configuration counts as a field. */
+/** Returns the fields that a version changed. Each field of the rule's configuration is treated as a field. */
 export function changesOf({ old_values: before, new_values: after }: RuleVersion): FieldChange[] {
   const old = flat(before);
   const now = flat(after);

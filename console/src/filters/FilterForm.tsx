@@ -96,7 +96,7 @@ export function FilterForm({ filter, onDone }: { filter?: ContentFilter; onDone:
           {...form.register("priority", { valueAsNumber: true })}
         />
       </Fields>
-      <CheckboxField label={rules.inForce} hint={rules.inForceHint} fault={errors.enabled?.message} {...form.register("enabled")} />
+      <CheckboxField label={rules.enabled} hint={rules.enabledHint} fault={errors.enabled?.message} {...form.register("enabled")} />
     </DialogForm>
   );
 }

@@ -28,26 +28,26 @@ export function FiltersPage() {
   const list = useFilters(filters, sort, page);
   const columns = useMemo(() => columnsOf(administers), [administers]);
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  const filter = (changed: Filters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const updateFilters = (changed: Filters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   return (
     <Page
       title={filterTexts.title}
       actions={administers && <NewRuleButton label={filterTexts.new} title={filterTexts.newTitle} editor={creation} />}
-      bar={
+      filterBar={
         <>
-          <FilterField label={texts.rules.search} placeholder={texts.rules.searchPlaceholder} value={filters.search} onChange={(search) => filter({ search })} />
+          <FilterField label={texts.rules.search} placeholder={texts.rules.searchPlaceholder} value={filters.search} onChange={(search) => updateFilters({ search })} />
           <ChoiceFilter
             label={filterTexts.type} any={filterTexts.anyType} values={TYPES} nameOf={(type) => filterTexts.types[type]}
-            value={filters.type} onChange={(type) => filter({ type })}
+            value={filters.type} onChange={(type) => updateFilters({ type })}
           />
-          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => updateFilters({ enabled })} />
           {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
     >
       <ListPanel
-        label={filterTexts.title} list={list} columns={columns} idOf={(row) => row.id} page={page} sort={sort} isFiltered={isFiltered} onClear={clear}
+        label={filterTexts.title} list={list} columns={columns} rowId={(row) => row.id} page={page} sort={sort} isFiltered={isFiltered} onClear={clear}
         onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
         empty={<EmptyState icon={Filter} title={filterTexts.empty} text={filterTexts.emptyText} />}

@@ -6,7 +6,7 @@ import { TrialPanel, trialStyles } from "../parts/Trial";
 import { filterTexts } from "../texts/filters";
 import { type FilterTried, useTestFilters } from "./api";
 
-/** Tests a text with the filters in force. */
+/** Tests a text with the active filters. */
 export function TestPanel() {
   const filters = filterTexts;
   const [text, setText] = useState("");

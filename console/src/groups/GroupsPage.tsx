@@ -26,16 +26,16 @@ const creation: Editor = (close) => <GroupForm onDone={close} />;
 export function GroupsPage() {
   const groups = groupTexts;
   const { administers } = useRights();
-  const { page = 1, group: openId, ...filters } = route.useSearch();
+  const { page = 1, group: openId, member, members = 1, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
   const list = useGroupPage(filters, page);
   const isFiltered = filters.search !== undefined;
   const { open, close } = useMemo(() => ({
     open: (group: Group) => void navigate({ search: (now) => ({ ...now, group: group.id }) }),
-    close: () => void navigate({ search: ({ group: _, ...now }) => now }),
+    close: () => void navigate({ search: ({ group: _, member: __, members: ___, ...now }) => now }),
   }), [navigate]);
   const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
-  const filter = (changed: GroupFilters) => void navigate({ search: { ...filters, ...changed } });
+  const updateFilters = (changed: GroupFilters) => void navigate({ search: { ...filters, ...changed } });
   const clear = () => void navigate({ search: {} });
   const opened = useOpenRow(openId, list.data?.groups, useGroup);
 
@@ -43,11 +43,11 @@ export function GroupsPage() {
     <Page
       title={groups.title}
       actions={administers && <NewRuleButton label={groups.new} title={groups.newTitle} editor={creation} />}
-      bar={
+      filterBar={
         <>
           <FilterField
             label={groups.search} placeholder={groups.searchPlaceholder} value={filters.search}
-            onChange={(search) => filter({ search })}
+            onChange={(search) => updateFilters({ search })}
           />
           {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
@@ -63,9 +63,9 @@ export function GroupsPage() {
         ) : (
           <>
             <DataTable
-              label={groups.title} columns={columns} rows={list.data?.groups} idOf={(group) => group.id}
+              label={groups.title} columns={columns} rows={list.data?.groups} rowId={(group) => group.id}
               selectedId={openId} onOpen={open} stale={list.isPlaceholderData}
-              sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => filter({ sort: sort as Sort })}
+              sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => updateFilters({ sort: sort as Sort })}
             />
             {list.data !== undefined && (
               <Pager
@@ -76,7 +76,10 @@ export function GroupsPage() {
           </>
         )}
       </Panel>
-      <MembersDialog group={opened.row} onClose={close} />
+      <MembersDialog
+        group={opened.row} view={{ search: member, page: members }} onClose={close}
+        onView={(view) => void navigate({ search: (now) => ({ ...now, member: view.search, members: view.page }) })}
+      />
       <RowFailure failed={opened.failed} onClose={close} />
     </Page>
   );

@@ -1,5 +1,4 @@
 import { UsersRound, X } from "lucide-react";
-import { useState } from "react";
 import { useRights } from "../api/queries";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
@@ -15,31 +14,37 @@ import { UserPicker } from "../users/UserPicker";
 import { type Group, type Member, PAGE_SIZE, useAddMember, useMembers, useRemoveMember } from "./api";
 import styles from "./MembersDialog.module.css";
 
+/** The search and the page of the list of members. The URL contains them. */
+export interface MembersView {
+  search?: string | undefined;
+  page: number;
+}
+
 /** The members of a group. Administrators add and remove them. */
-export function MembersDialog({ group, onClose }: { group: Group | undefined; onClose: () => void }) {
+export function MembersDialog({ group, view, onView, onClose }: {
+  group: Group | undefined;
+  view: MembersView;
+  onView: (view: MembersView) => void;
+  onClose: () => void;
+}) {
   return (
     <Dialog
       open={group !== undefined} onClose={onClose} title={group === undefined ? "" : groupTexts.membersOf(group.name)}
       text={groupTexts.membersText} wide
     >
-      {group !== undefined && <Members key={group.id} group={group} />}
+      {group !== undefined && <Members key={group.id} group={group} view={view} onView={onView} />}
     </Dialog>
   );
 }
 
-function Members({ group }: { group: Group }) {
+function Members({ group, view: { search, page }, onView }: { group: Group; view: MembersView; onView: (view: MembersView) => void }) {
   const groups = groupTexts;
   const { administers } = useRights();
-  const [search, setSearch] = useState<string>();
-  const [page, setPage] = useState(1);
   const members = useMembers(group.id, search, page);
   const add = useAddMember(group.id);
   const { data } = members;
   const ids = new Set(data?.rows.map((member) => member.user_id));
-  const filter = (part: string | undefined) => {
-    setSearch(part);
-    setPage(1);
-  };
+  const updateFilters = (part: string | undefined) => onView({ search: part, page: 1 });
   return (
     <div className={styles["body"]}>
       {administers && (
@@ -51,10 +56,10 @@ function Members({ group }: { group: Group }) {
           })}
         />
       )}
-      {group.member_count > PAGE_SIZE && (
+      {(group.member_count > PAGE_SIZE || search !== undefined) && (
         <div className={styles["filter"]}>
-          <FilterField label={groups.searchMembers} placeholder={groups.searchMembers} value={search} onChange={filter} />
-          {search !== undefined && <Button look="quiet" size="small" onClick={() => filter(undefined)}>{texts.clear}</Button>}
+          <FilterField label={groups.searchMembers} placeholder={groups.searchMembers} value={search} onChange={updateFilters} />
+          {search !== undefined && <Button look="quiet" size="small" onClick={() => updateFilters(undefined)}>{texts.clear}</Button>}
         </div>
       )}
       {members.error && data === undefined ? (
@@ -69,7 +74,7 @@ function Members({ group }: { group: Group }) {
         </ul>
       )}
       {data !== undefined && (page > 1 || data.total > PAGE_SIZE) && (
-        <Pager page={page} size={PAGE_SIZE} total={data.total} onPage={setPage} />
+        <Pager page={page} size={PAGE_SIZE} total={data.total} onPage={(next) => onView({ search, page: next })} />
       )}
     </div>
   );

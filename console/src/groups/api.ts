@@ -29,7 +29,7 @@ export function useGroupPage({ search, sort = DEFAULT_SORT }: GroupFilters, page
   });
 }
 
-/** A group by its id. A page needs it if the URL names a group that is not on the loaded page of the list. */
+/** A group by its id. A page needs it if the URL refers to a group that is not on the loaded page of the list. */
 export function useGroup(id: string | undefined) {
   return useQuery({
     queryKey: ["groups", "one", id],

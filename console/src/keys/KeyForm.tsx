@@ -2,7 +2,7 @@ import { useForm } from "react-hook-form";
 import { type Scope, SCOPES } from "../oauth/api";
 import { DialogForm } from "../parts/DialogForm";
 import { CheckboxField, FieldSet, SelectField, TextField } from "../parts/fields";
-import { date } from "../parts/format";
+import { date, utc } from "../parts/format";
 import { texts } from "../texts";
 import { keyTexts } from "../texts/keys";
 import { oauthTexts } from "../texts/oauth";
@@ -47,7 +47,9 @@ export function KeyForm({ apiKey, onSubmit, onCancel }: {
         label={keyTexts.name} hint={keyTexts.nameHint} fault={errors.description?.message} autoFocus maxLength={255}
         autoComplete="off" {...form.register("description", { required: keyTexts.nameRequired })}
       />
-      <SelectField label={keyTexts.expiry} hint={apiKey && keyTexts.expiryHint} fault={errors.expires_in_days?.message} {...form.register("expires_in_days")}>
+      <SelectField
+        label={keyTexts.expiry} hint={apiKey && keyTexts.expiryHint} title={apiKey?.expires_at == null ? undefined : keyTexts.expiresNow(utc(apiKey.expires_at))} fault={errors.expires_in_days?.message} {...form.register("expires_in_days")}
+      >
         {apiKey !== undefined && (
           <option value={KEEP}>{apiKey.expires_at === null ? keyTexts.keepWithout : keyTexts.keepExpiry(date(apiKey.expires_at))}</option>
         )}

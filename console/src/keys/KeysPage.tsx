@@ -36,7 +36,7 @@ export function KeysPage() {
   const columns = useMemo(() => columnsOf(all), [all]);
   const opener = useRef<HTMLButtonElement>(null);
   const isFiltered = filters.search !== undefined || filters.enabled !== undefined;
-  const filter = (changed: KeyFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const updateFilters = (changed: KeyFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: all ? { all: true } : {} });
 
   return (
@@ -45,7 +45,7 @@ export function KeysPage() {
       actions={
         <Button ref={opener} look="primary" onClick={() => setCreating(true)}><Plus aria-hidden />{keys.create}</Button>
       }
-      bar={
+      filterBar={
         <>
           {seesAll && (
             <Segments label={keys.scope}>
@@ -55,15 +55,15 @@ export function KeysPage() {
           )}
           <FilterField
             label={keys.search} placeholder={all ? keys.searchAllPlaceholder : keys.searchPlaceholder} value={filters.search}
-            onChange={(search) => filter({ search })}
+            onChange={(search) => updateFilters({ search })}
           />
-          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => updateFilters({ enabled })} />
           {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
     >
       <ListPanel
-        label={keys.title} list={list} columns={columns} idOf={(key) => key.id} page={page} sort={sort} isFiltered={isFiltered} onClear={clear}
+        label={keys.title} list={list} columns={columns} rowId={(key) => key.id} page={page} sort={sort} isFiltered={isFiltered} onClear={clear}
         errorState={(error) => sort.endsWith("month_cost_usd") && error instanceof ApiError && error.status === 400 ? (
           <EmptyState icon={ArrowDownUp} title={keys.tooManyToSort} text={keys.tooManyToSortText}>
             <Button onClick={() => void navigate({ search: ({ page: _, sort: __, ...now }) => now })}>{keys.sortByCreation}</Button>

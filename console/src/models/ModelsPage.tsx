@@ -36,7 +36,7 @@ export function ModelsPage() {
   const create = useCreateModel();
   const columns = useMemo(() => columnsOf(administers), [administers]);
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  const filter = (changed: ModelFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const updateFilters = (changed: ModelFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   const close = () => setCreating(false);
 
@@ -50,10 +50,10 @@ export function ModelsPage() {
           <Button ref={opener} look="primary" onClick={() => setCreating(true)}><Plus aria-hidden />{models.new}</Button>
         </>
       )}
-      bar={<Filters filters={filters} isFiltered={isFiltered} onChange={filter} onClear={clear} />}
+      filterBar={<Filters filters={filters} isFiltered={isFiltered} onChange={updateFilters} onClear={clear} />}
     >
       <ListPanel
-        label={models.title} list={list} columns={columns} idOf={(model) => model.id} page={page} sort={sort} isFiltered={isFiltered} onClear={clear}
+        label={models.title} list={list} columns={columns} rowId={(model) => model.id} page={page} sort={sort} isFiltered={isFiltered} onClear={clear}
         none={models.noneMatch}
         onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}

@@ -74,7 +74,7 @@ export function useDiscovered() {
 }
 
 /** Adds models that providers offer, one after the other, until `signal` aborts. A model that somebody else has added
- * in the meantime counts as added. Added models are marked in the list of offered models, even if a later model
+ * in the meantime is treated as added. Added models are marked in the list of offered models, even if a later model
  * fails. */
 export function useAddDiscovered() {
   const client = useQueryClient();

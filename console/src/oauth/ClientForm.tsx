@@ -72,29 +72,25 @@ export function ClientForm({ client, onSubmit, onCancel }: {
       {operator && client === undefined && (
         <CheckboxField label={oauth.platformWide} hint={oauth.platformWideHint} {...form.register("platform_wide")} />
       )}
-      {form.watch("platform_wide") && (
-        <>
-          <TextAreaField
-            label={oauth.redirects} hint={oauth.redirectsHint} rows={3} spellCheck={false} fault={errors.redirect_uris?.message}
-            {...form.register("redirect_uris")}
-          />
-          <FieldSet label={oauth.userScopes} hint={oauth.userScopesHint} fault={errors.user_scopes?.message}>
-            {SCOPES.map((scope) => <CheckboxField key={scope} value={scope} label={scope} {...form.register("user_scopes")} />)}
-          </FieldSet>
-          <CheckboxField label={oauth.public} hint={oauth.publicHint} fault={errors.public?.message} {...form.register("public")} />
-        </>
-      )}
+      <TextAreaField
+        label={oauth.redirects} hint={oauth.redirectsHint} rows={3} spellCheck={false} fault={errors.redirect_uris?.message}
+        {...form.register("redirect_uris")}
+      />
+      <FieldSet label={oauth.userScopes} hint={oauth.userScopesHint} fault={errors.user_scopes?.message}>
+        {SCOPES.map((scope) => <CheckboxField key={scope} value={scope} label={scope} {...form.register("user_scopes")} />)}
+      </FieldSet>
+      <CheckboxField label={oauth.public} hint={oauth.publicHint} fault={errors.public?.message} {...form.register("public")} />
     </DialogForm>
   );
 }
 
-/** Converts the fields to a request body. Only platform-wide clients have redirect URIs and scopes for users. */
-export function bodyOf({ name, scopes, rate_limit_tier, token_lifetime_minutes: minutes, platform_wide, redirect_uris, user_scopes, public: isPublic }: ClientFields) {
+/** Converts the fields to a request body. */
+export function bodyOf({ name, scopes, rate_limit_tier, token_lifetime_minutes: minutes, redirect_uris, user_scopes, public: isPublic }: ClientFields) {
   return {
     name, scopes, rate_limit_tier,
     token_lifetime_seconds: Math.round(Number(minutes) * SECONDS_PER_MINUTE),
-    redirect_uris: platform_wide ? linesOf(redirect_uris) : [],
-    user_scopes: platform_wide ? user_scopes : [],
+    redirect_uris: linesOf(redirect_uris),
+    user_scopes,
     public: isPublic,
   } satisfies Schemas["OAuthClientUpdate"];
 }

@@ -15,11 +15,13 @@ import { EnabledBadge, RuleMenu, RuleName } from "../parts/rules";
 import { EmptyState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
+import { RowFailure } from "../parts/useOpenRow";
 import { texts } from "../texts";
 import { keyTexts } from "../texts/keys";
 import { oauthTexts } from "../texts/oauth";
 import { webhookTexts } from "../texts/webhooks";
-import { type ClientFilters, type OAuthClient, type Sort, useClients, useDeleteClient, useUpdateClient } from "./api";
+import { type ClientFilters, type OAuthClient, type Sort, useClients, useDeleteClient, useSetClientEnabled, useUpdateClient } from "./api";
+import { ClientDetails, useClient } from "./ClientDetails";
 import { bodyOf, ClientForm } from "./ClientForm";
 import { CreateClient, RotateDialog } from "./SecretDialogs";
 
@@ -32,43 +34,52 @@ export function ClientsPage() {
   const { rules } = texts;
   const oauth = oauthTexts;
   const { administers } = useRights();
-  const { page = 1, sort = "-created_at", ...filters } = route.useSearch();
+  const { page = 1, sort = "-created_at", client: openId, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
   const list = useClients(filters, sort, page);
-  const columns = useMemo(() => columnsOf(administers), [administers]);
+  const { open, close } = useMemo(() => ({
+    open: (client: OAuthClient) => void navigate({ search: (now) => ({ ...now, client: client.client_id }) }),
+    close: () => void navigate({ search: ({ client: _, ...now }) => now }),
+  }), [navigate]);
+  const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
+  const listed = list.data?.rows.find((client) => client.client_id === openId);
+  const other = useClient(list.data !== undefined && listed === undefined ? openId : undefined);
+  const opened = openId === undefined ? undefined : listed ?? other.data;
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  const filter = (changed: ClientFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const updateFilters = (changed: ClientFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   return (
     <Page
       title={oauth.title}
       actions={administers && <CreateClient />}
-      bar={
+      filterBar={
         <>
-          <FilterField label={rules.search} placeholder={oauth.searchPlaceholder} value={filters.search} onChange={(search) => filter({ search })} />
-          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          <FilterField label={rules.search} placeholder={oauth.searchPlaceholder} value={filters.search} onChange={(search) => updateFilters({ search })} />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => updateFilters({ enabled })} />
           {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
     >
       <ListPanel
-        label={oauth.title} list={list} columns={columns} idOf={(client) => client.client_id} page={page} sort={sort} isFiltered={isFiltered}
-        onClear={clear}
+        label={oauth.title} list={list} columns={columns} rowId={(client) => client.client_id} page={page} sort={sort} isFiltered={isFiltered}
+        onClear={clear} selectedId={openId} onOpen={open}
         onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
         empty={<EmptyState icon={AppWindow} title={oauth.empty} text={oauth.emptyText} />}
       />
+      <ClientDetails client={opened} onClose={close} />
+      <RowFailure failed={other.error !== null && opened === undefined ? other : undefined} onClose={close} />
     </Page>
   );
 }
 
-function columnsOf(administers: boolean): Column<OAuthClient>[] {
+function columnsOf(administers: boolean, open: (client: OAuthClient) => void): Column<OAuthClient>[] {
   const { rules } = texts;
   const oauth = oauthTexts;
   const keys = keyTexts;
   const webhooks = webhookTexts;
   const columns: Column<OAuthClient>[] = [
-    { id: "name", header: rules.name, meta: { width: "38%", sort: "name" }, cell: ({ row }) => <RuleName name={row.original.name} detail={row.original.client_id} code /> },
+    { id: "name", header: rules.name, meta: { width: "38%", sort: "name" }, cell: ({ row: { original: client } }) => <Name client={client} onOpen={() => open(client)} /> },
     {
       id: "scopes", header: oauth.scopes, meta: { hideBelow: "tablet" },
       cell: ({ row: { original: { scopes, tenant_id: tenant } } }) => (
@@ -88,6 +99,10 @@ function columnsOf(administers: boolean): Column<OAuthClient>[] {
   return columns;
 }
 
+function Name({ client: { name, client_id: id }, onOpen }: { client: OAuthClient; onOpen: () => void }) {
+  return <RuleName name={name} detail={id} code opener={{ id, label: oauthTexts.detailsOf(name), onOpen }} />;
+}
+
 function ChangedClientForm({ client, onDone }: { client: OAuthClient; onDone: () => void }) {
   const update = useUpdateClient(client.client_id, useIfMatch(client));
   return (
@@ -105,13 +120,13 @@ function ChangedClientForm({ client, onDone }: { client: OAuthClient; onDone: ()
 function Actions({ client }: { client: OAuthClient }) {
   const oauth = oauthTexts;
   const [rotating, setRotating] = useState(false);
-  const update = useUpdateClient(client.client_id);
+  const setEnabled = useSetClientEnabled(client.client_id);
   const remove = useDeleteClient(client.client_id);
   return (
     <>
       <RuleMenu
         name={client.name} enabled={client.enabled} deleteText={oauth.deleteText}
-        onToggle={() => update.mutateAsync({ enabled: !client.enabled })} onDelete={() => remove.mutateAsync(undefined)}
+        onToggle={() => setEnabled.mutateAsync(!client.enabled)} onDelete={() => remove.mutateAsync(undefined)}
         editor={(close) => <ChangedClientForm client={client} onDone={close} />}
       >
         {!client.public && <MenuItem onClick={() => setRotating(true)}><RefreshCw aria-hidden size={15} />{oauth.rotate}</MenuItem>}

@@ -1,6 +1,7 @@
 import { Plus } from "lucide-react";
 import { useRef, useState } from "react";
 import { useForm } from "react-hook-form";
+import { useConfigurationEntry } from "../api/configuration";
 import { Addresses } from "../parts/Addresses";
 import { Button } from "../parts/Button";
 import { CodeTabs } from "../parts/CodeTabs";
@@ -72,15 +73,23 @@ export function RotateDialog({ client, open, onClose }: { client: OAuthClient; o
 function RotateForm({ client, onRotated, onCancel }: { client: OAuthClient; onRotated: (secret: RotatedSecret) => void; onCancel: () => void }) {
   const oauth = oauthTexts;
   const form = useForm({ defaultValues: { grace_period_seconds: "" } });
-  const rotate = useRotateSecret(client.client_id);
+  const rotate = useRotateSecret(client);
+  const { data: usual } = useConfigurationEntry("oauth_secret_grace_seconds");
   return (
     <DialogForm
       form={form} action={oauth.rotateNow} onCancel={onCancel}
       onSubmit={async ({ grace_period_seconds: seconds }) =>
         onRotated(await rotate.mutateAsync({ grace_period_seconds: seconds === "" ? null : Number(seconds) }))}
     >
-      <SelectField label={oauth.grace} fault={form.formState.errors.grace_period_seconds?.message} {...form.register("grace_period_seconds")}>
-        {GRACE_PERIODS.map((seconds) => <option key={seconds} value={seconds}>{oauth.graces[seconds]}</option>)}
+      <SelectField
+        label={oauth.grace} source={form.watch("grace_period_seconds") === "" ? usual?.source : undefined}
+        fault={form.formState.errors.grace_period_seconds?.message} {...form.register("grace_period_seconds")}
+      >
+        {GRACE_PERIODS.map((seconds) => (
+          <option key={seconds} value={seconds}>
+            {seconds === "" && usual !== undefined ? oauth.graceOfInstallation(Number(usual.value)) : oauth.graces[seconds]}
+          </option>
+        ))}
       </SelectField>
     </DialogForm>
   );

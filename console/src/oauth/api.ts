@@ -1,6 +1,7 @@
 /** OAuth clients: queries and changes. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { type IfMatch, useIfMatch } from "../api/versions";
 import { PAGE_SIZE } from "../parts/ListPanel";
 import type { CLIENT_SORTS } from "../sorts";
 
@@ -48,9 +49,15 @@ export function useCreateClient() {
   return useClientChange((body: Schemas["NewOAuthClient"]) => dataOf(api.POST("/api/admin/oauth-clients/", { body })));
 }
 
-export function useUpdateClient(id: string, header: { "If-Match"?: string } = {}) {
+export function useUpdateClient(id: string, header: IfMatch) {
   return useClientChange((body: Schemas["OAuthClientUpdate"]) =>
     dataOf(api.PATCH("/api/admin/oauth-clients/{client_id}", { params: { path: { client_id: id }, header }, body })),
+  );
+}
+
+export function useSetClientEnabled(id: string) {
+  return useClientChange((enabled: boolean) =>
+    dataOf(api.PATCH("/api/admin/oauth-clients/{client_id}", { params: { path: { client_id: id } }, body: { enabled } })),
   );
 }
 
@@ -58,8 +65,11 @@ export function useDeleteClient(id: string) {
   return useClientChange(() => dataOf(api.DELETE("/api/admin/oauth-clients/{client_id}", { params: { path: { client_id: id } } })));
 }
 
-export function useRotateSecret(id: string) {
+/** Makes a new secret. The API refuses this if somebody else has changed the client, for example its secret, since the
+ * form was opened. */
+export function useRotateSecret(client: OAuthClient) {
+  const header = useIfMatch(client);
   return useClientChange((body: Schemas["SecretRotation"]) =>
-    dataOf(api.POST("/api/admin/oauth-clients/{client_id}/rotate-secret", { params: { path: { client_id: id } }, body })),
+    dataOf(api.POST("/api/admin/oauth-clients/{client_id}/rotate-secret", { params: { path: { client_id: client.client_id }, header }, body })),
   );
 }

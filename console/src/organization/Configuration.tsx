@@ -17,7 +17,7 @@ import { texts } from "../texts";
 import { configurationTexts } from "../texts/organization";
 import styles from "./OrganizationPage.module.css";
 
-/** The entries of the system configuration, with the value in force and the source of each. */
+/** The entries of the system configuration, with the effective value and the source of each. */
 export function Configuration() {
   const configuration = configurationTexts;
   const { error, data, refetch } = useConfiguration();

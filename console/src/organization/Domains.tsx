@@ -18,7 +18,7 @@ import { organizationTexts } from "../texts/organization";
 import { type Domain, useAddDomain, useDomains, useRemoveDomain, useUpdateDomain, useVerifyDomain } from "./api";
 import styles from "./OrganizationPage.module.css";
 
-/** The mail domains, with the DNS record that proves each. */
+/** The mail domains, with the DNS record that verifies each. */
 export function Domains() {
   const organization = organizationTexts;
   const { administers } = useRights();
@@ -70,7 +70,7 @@ function DomainRow({ domain }: { domain: Domain }) {
       <div className={styles["row"]}>
         <span className={styles["names"]}><span className={styles["name"]}>{domain.domain}</span></span>
         <span className={styles["actions"]}>
-          <Badge tone={domain.verified ? "success" : "warning"}>{domain.verified ? organization.proven : organization.notProven}</Badge>
+          <Badge tone={domain.verified ? "success" : "warning"}>{domain.verified ? organization.verified : organization.notVerified}</Badge>
           {administers && (
             <RowMenu label={organization.actionsOf(domain.domain)} trigger={trigger}>
               <MenuItem danger onClick={() => setRemoving(true)}><Trash2 aria-hidden size={15} />{organization.remove}</MenuItem>
@@ -86,7 +86,7 @@ function DomainRow({ domain }: { domain: Domain }) {
             <Button
               size="small" busy={verify.isPending}
               onClick={() => verify.mutate(undefined, {
-                onSuccess: ({ verified }) => toast(verified ? organization.isProven(domain.domain) : organization.isNotProven, verified ? "done" : "failed"),
+                onSuccess: ({ verified }) => toast(verified ? organization.isVerified(domain.domain) : organization.isNotVerified, verified ? "done" : "failed"),
                 onError: (error) => toast(errorText(error), "failed"),
               })}
             >
@@ -95,12 +95,16 @@ function DomainRow({ domain }: { domain: Domain }) {
           )}
         </div>
       )}
-      {administers && (
-        <div className={styles["proof"]}>
-          <CheckboxField label={organization.jit} checked={domain.jit_provisioning} onChange={({ target }) => change({ jit_provisioning: target.checked })} />
-          <CheckboxField label={organization.registration} checked={domain.self_registration} onChange={({ target }) => change({ self_registration: target.checked })} />
-        </div>
-      )}
+      <div className={styles["proof"]}>
+        <CheckboxField
+          label={organization.jit} checked={domain.jit_provisioning} disabled={!administers}
+          onChange={({ target }) => change({ jit_provisioning: target.checked })}
+        />
+        <CheckboxField
+          label={organization.registration} checked={domain.self_registration} disabled={!administers}
+          onChange={({ target }) => change({ self_registration: target.checked })}
+        />
+      </div>
       <ConfirmDialog
         open={removing} onClose={() => setRemoving(false)} returnTo={trigger} title={organization.removeTitle(domain.domain)}
         text={organization.removeText} action={organization.removeNow} run={() => remove.mutateAsync(undefined)}

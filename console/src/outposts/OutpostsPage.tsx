@@ -40,7 +40,7 @@ export function OutpostsPage() {
           ) : (
             <>
               <DataTable
-                label={outposts.title} columns={COLUMNS} rows={data?.outposts} idOf={({ outpost_id: id }) => id} stale={list.isPlaceholderData}
+                label={outposts.title} columns={COLUMNS} rows={data?.outposts} rowId={({ outpost_id: id }) => id} stale={list.isPlaceholderData}
                 sort={sort} onSort={(next) => void navigate({ search: { sort: next as Sort } })}
               />
               {data !== undefined && (page > 1 || data.total > PAGE_SIZE) && (

@@ -3,6 +3,7 @@ import { KeyRound } from "lucide-react";
 import { useRef, useState } from "react";
 import { useConfigurationEntry, useSetConfiguration } from "../api/configuration";
 import { useRights } from "../api/queries";
+import { useSettings } from "../organization/api";
 import { Button } from "../parts/Button";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
 import { Fact, Facts } from "../parts/Facts";
@@ -12,17 +13,20 @@ import { outpostTexts } from "../texts/outposts";
 
 /** The entry that controls whether the policies of outposts contain providers' credentials: `sealed` or `off`. */
 const CREDENTIALS = "outpost_provider_credentials";
+/** The feature flag, as the settings of the organization name it in `sources`. */
+const FEATURE = "feature_flags.outpost_enabled";
 
-/** The settings that apply to all outposts of the organization, with the values in force. */
+/** The settings that apply to all outposts of the organization, with the effective values. */
 export function SettingsPanel({ enabled }: { enabled: boolean }) {
   const outposts = outpostTexts;
   const { administers } = useRights();
   const { data: entry } = useConfigurationEntry(CREDENTIALS);
+  const source = useSettings().data?.sources[FEATURE];
   const isSealed = entry?.value === "sealed";
   return (
     <Panel title={outposts.settings} actions={administers && entry !== undefined && <CredentialsButton isSealed={isSealed} />}>
       <Facts>
-        <Fact name={outposts.feature}>{enabled ? outposts.on : outposts.off} <Link to="/organization">{outposts.toFlags}</Link></Fact>
+        <Fact name={outposts.feature} {...(source !== undefined && { source: texts.sources[source] })}>{enabled ? outposts.on : outposts.off} <Link to="/organization">{outposts.toFlags}</Link></Fact>
         {entry !== undefined && (
           <Fact name={outposts.credentials} source={texts.sources[entry.source]}>{isSealed ? outposts.sealed : outposts.ownEnvironment}</Fact>
         )}

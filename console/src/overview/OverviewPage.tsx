@@ -93,7 +93,7 @@ function Latest() {
           <Link to="/start" className={buttonClass("primary")}>{texts.overview.firstSteps}</Link>
         </EmptyState>
       ) : (
-        <DataTable label={texts.overview.recent} columns={columns} rows={records} idOf={(record) => record.id} onOpen={open} />
+        <DataTable label={texts.overview.recent} columns={columns} rows={records} rowId={(record) => record.id} onOpen={open} />
       )}
     </Panel>
   );

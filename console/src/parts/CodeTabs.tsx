@@ -2,10 +2,14 @@ import { Tabs } from "@base-ui/react/tabs";
 import styles from "./CodeTabs.module.css";
 import { CopyButton } from "./Copy";
 
-/** Tabs with versions of a program, such as one for each language. */
-export function CodeTabs({ label, programs }: { label: string; programs: readonly { name: string; code: string }[] }) {
+/** Tabs with versions of a program, such as one for each language. `onCopied` is called when the user has copied one. */
+export function CodeTabs({ label, programs, onCopied }: {
+  label: string;
+  programs: readonly { name: string; code: string }[];
+  onCopied?: () => void;
+}) {
   return (
-    <Tabs.Root defaultValue={programs[0]?.name} className={styles["root"]}>
+    <Tabs.Root defaultValue={programs[0]?.name} className={styles["root"]} onCopy={onCopied}>
       <Tabs.List className={styles["list"]} aria-label={label}>
         {programs.map(({ name }) => (
           <Tabs.Tab key={name} value={name} className={styles["tab"]}>{name}</Tabs.Tab>
@@ -14,7 +18,7 @@ export function CodeTabs({ label, programs }: { label: string; programs: readonl
       {programs.map(({ name, code }) => (
         <Tabs.Panel key={name} value={name} className={styles["panel"]}>
           <pre className={styles["code"]} tabIndex={0} aria-label={name}><code>{code}</code></pre>
-          <span className={styles["copy"]}><CopyButton text={code} /></span>
+          <span className={styles["copy"]}><CopyButton text={code} onCopied={onCopied} /></span>
         </Tabs.Panel>
       ))}
     </Tabs.Root>

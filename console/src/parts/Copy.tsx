@@ -6,11 +6,12 @@ import { Button } from "./Button";
 const CONFIRMATION_MS = 1600;
 
 /** A button that copies a text. It shows a confirmation for a moment. */
-export function CopyButton({ text, label = texts.copy, size = "icon", autoFocus }: {
+export function CopyButton({ text, label = texts.copy, size = "icon", autoFocus, onCopied }: {
   text: string;
   label?: string;
   size?: "icon" | "small";
   autoFocus?: boolean;
+  onCopied?: (() => void) | undefined;
 }) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
@@ -26,7 +27,10 @@ export function CopyButton({ text, label = texts.copy, size = "icon", autoFocus 
       size={size}
       autoFocus={autoFocus}
       aria-label={shown}
-      onClick={() => void navigator.clipboard.writeText(text).then(() => setCopied(true))}
+      onClick={() => void navigator.clipboard.writeText(text).then(() => {
+        setCopied(true);
+        onCopied?.();
+      })}
     >
       <Icon aria-hidden size={14} />
       {size === "small" && shown}

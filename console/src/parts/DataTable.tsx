@@ -27,11 +27,11 @@ const INTERACTIVE = "a, button, input, select, [role=menuitem]";
  * must contain a button with the attribute `data-open`. A click elsewhere in the row also opens it. The up and down
  * arrow keys, and K and J, move the focus between these buttons. If `onSort` is set, the headers of columns with `sort`
  * are buttons. */
-export function DataTable<Row extends RowData>({ label, columns, rows, idOf, selectedId, onOpen, stale = false, sort, onSort }: {
+export function DataTable<Row extends RowData>({ label, columns, rows, rowId, selectedId, onOpen, stale = false, sort, onSort }: {
   label: string;
   columns: Column<Row>[];
   rows: Row[] | undefined;
-  idOf: (row: Row) => string;
+  rowId: (row: Row) => string;
   selectedId?: string | undefined;
   onOpen?: (row: Row) => void;
   stale?: boolean;
@@ -39,7 +39,7 @@ export function DataTable<Row extends RowData>({ label, columns, rows, idOf, sel
   onSort?: (sort: string) => void;
 }) {
   const body = useRef<HTMLTableSectionElement>(null);
-  const table = useTable({ features: FEATURES, columns, data: rows ?? [], getRowId: idOf });
+  const table = useTable({ features: FEATURES, columns, data: rows ?? [], getRowId: rowId });
 
   function openOnClick(event: MouseEvent, row: Row) {
     const target = event.target as Element;

@@ -21,11 +21,11 @@ export interface ListQuery<Row> {
 
 /** The table of a list with its pager. If loading fails, shows the error instead. If there are no rows, shows `none`
  * for a filtered list and `empty` otherwise. `maxTotal` is the number at which the server stops counting. */
-export function ListPanel<Row extends RowData>({ label, list, columns, idOf, page, sort, onSort, onPage, isFiltered, onClear, none = texts.rules.noneMatch, empty, errorState, maxTotal, selectedId, onOpen }: {
+export function ListPanel<Row extends RowData>({ label, list, columns, rowId, page, sort, onSort, onPage, isFiltered, onClear, none = texts.rules.noneMatch, empty, errorState, maxTotal, selectedId, onOpen }: {
   label: string;
   list: ListQuery<Row>;
   columns: Column<Row>[];
-  idOf: (row: Row) => string;
+  rowId: (row: Row) => string;
   page: number;
   sort: string;
   onSort: (sort: string) => void;
@@ -50,7 +50,7 @@ export function ListPanel<Row extends RowData>({ label, list, columns, idOf, pag
       ) : data?.total === 0 ? empty : (
         <>
           <DataTable
-            label={label} columns={columns} rows={data?.rows} idOf={idOf} selectedId={selectedId} {...(onOpen !== undefined && { onOpen })}
+            label={label} columns={columns} rows={data?.rows} rowId={rowId} selectedId={selectedId} {...(onOpen !== undefined && { onOpen })}
             stale={isPlaceholderData} sort={sort} onSort={onSort}
           />
           {data !== undefined && (

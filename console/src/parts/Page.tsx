@@ -3,13 +3,13 @@ import { texts } from "../texts";
 import { classes } from "./classes";
 import styles from "./Page.module.css";
 
-/** A page of the console: the heading, `actions` beside it, `views` with links to related pages, and `bar` with
- * filters. */
-export function Page({ title, actions, views, bar, children, wide = false }: {
+/** A page of the console: the heading, `actions` beside it, `views` with links to related pages, and `filterBar`
+ * with filters. */
+export function Page({ title, actions, views, filterBar, children, wide = false }: {
   title: string;
   actions?: ReactNode;
   views?: ReactNode;
-  bar?: ReactNode;
+  filterBar?: ReactNode;
   children: ReactNode;
   wide?: boolean;
 }) {
@@ -23,7 +23,7 @@ export function Page({ title, actions, views, bar, children, wide = false }: {
         {actions !== undefined && <div className={styles["actions"]}>{actions}</div>}
       </header>
       {views !== undefined && <div className={styles["bar"]}>{views}</div>}
-      {bar !== undefined && <div className={styles["bar"]}>{bar}</div>}
+      {filterBar !== undefined && <div className={styles["bar"]}>{filterBar}</div>}
       {children}
     </div>
   );

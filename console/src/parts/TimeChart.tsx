@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { texts } from "../texts";
+import { utc } from "./format";
 import { Panel } from "./Page";
 import styles from "./TimeChart.module.css";
 import { useTheme } from "./theme";
@@ -13,6 +14,7 @@ export interface ChartSeries {
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
 const HOUR = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const HOUR_UTC = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: "UTC" });
 const TIMES = { hour: HOUR, day: DAY };
 
 /** Shows values by hour or by day, as a chart and as a table. `starts` contains the start of each hour, or each day. */
@@ -32,7 +34,7 @@ export function TimeChart({ title, note, starts, step, series, isCount, valueTex
     <Panel title={title} actions={note !== undefined && <span className={styles["note"]}>{note}</span>}>
       <div className={styles["body"]}>
         <dl className={styles["legend"]} aria-hidden>
-          <div className={styles["when"]}>{shown === null ? texts.chart.inAll : timeText(shown)}</div>
+          <div className={styles["when"]}>{shown === null ? texts.chart.inAll : legendText(starts[shown] ?? "", step)}</div>
           {series.map(({ name, tone, values }) => (
             <div key={name} className={styles["entry"]}>
               <dt><span className={styles[tone]} />{name}</dt>
@@ -44,7 +46,7 @@ export function TimeChart({ title, note, starts, step, series, isCount, valueTex
           label={summaryOf(series, timeText, valueText)} starts={starts} step={step} series={series} isCount={isCount}
           valueText={valueText} onHover={setHovered}
         />
-        <Table title={title} series={series} count={starts.length} timeText={timeText} valueText={valueText} />
+        <Table title={title} series={series} starts={starts} timeText={timeText} valueText={valueText} />
       </div>
     </Panel>
   );
@@ -97,10 +99,18 @@ function Canvas({ label, starts, step, series, isCount, valueText, onHover }: {
   );
 }
 
-function Table({ title, series, count, timeText, valueText }: {
+/** Returns the start of a day, which is a day in UTC, or of an hour, with UTC if the viewer's time differs. */
+function legendText(start: string, step: "hour" | "day"): string {
+  const moment = new Date(start);
+  const shown = TIMES[step].format(moment);
+  const inUtc = HOUR_UTC.format(moment);
+  return step === "day" || shown === inUtc ? shown : `${shown} (${texts.utc(inUtc)})`;
+}
+
+function Table({ title, series, starts, timeText, valueText }: {
   title: string;
   series: ChartSeries[];
-  count: number;
+  starts: string[];
   timeText: (at: number) => string;
   valueText: (value: number) => string;
 }) {
@@ -114,9 +124,9 @@ function Table({ title, series, count, timeText, valueText }: {
             <tr><th scope="col">{chart.time}</th>{series.map(({ name }) => <th key={name} scope="col">{name}</th>)}</tr>
           </thead>
           <tbody>
-            {Array.from({ length: count }, (_, at) => (
+            {starts.map((start, at) => (
               <tr key={at}>
-                <th scope="row">{timeText(at)}</th>
+                <th scope="row"><time dateTime={start} title={utc(start)}>{timeText(at)}</time></th>
                 {series.map(({ name, values }) => <td key={name}>{valueText(values[at] ?? 0)}</td>)}
               </tr>
             ))}

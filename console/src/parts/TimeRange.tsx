@@ -1,9 +1,10 @@
 import { classes } from "./classes";
 import fields from "./fields.module.css";
+import { utc } from "./format";
 import styles from "./TimeRange.module.css";
 
 /** Two fields for the start and the end of a period, in the viewer's time zone and to the minute. An incomplete field
- * counts as empty. */
+ * is treated as empty. */
 export function TimeRange({ fromLabel, toLabel, from, to, onChange }: {
   fromLabel: string;
   toLabel: string;
@@ -23,7 +24,7 @@ export function TimeRange({ fromLabel, toLabel, from, to, onChange }: {
 function Moment({ label, value, onChange }: { label: string; value: string | undefined; onChange: (moment: string | undefined) => void }) {
   return (
     <input
-      type="datetime-local" aria-label={label} value={value === undefined ? "" : localTime(new Date(value))}
+      type="datetime-local" aria-label={label} title={value === undefined ? undefined : utc(value)} value={value === undefined ? "" : localTime(new Date(value))}
       className={classes(fields["input"], fields["compact"], styles["moment"], value !== undefined && styles["active"])}
       onChange={({ target }) => {
         const moment = new Date(target.value);

@@ -9,7 +9,7 @@ import styles from "./fields.module.css";
 interface Labelled {
   label: string;
   hint?: string | undefined;
-  /** Where the value in force comes from. */
+  /** Where the effective value comes from. */
   source?: Source | undefined;
   fault?: string | undefined;
 }

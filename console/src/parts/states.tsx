@@ -42,10 +42,11 @@ export function ErrorState({ error, title = texts.errors.title, onRetry }: {
   );
 }
 
-/** Returns the error message of a failed request, including the fields that it names. */
+/** Returns the error message of a failed request, including the fields that it names. This is the API's message, except
+ * for 412: the user does not send versions, and repeats the change in a form. */
 export function errorText(error: unknown): string {
   if (error instanceof ApiError) {
-    if (error.status === 429) return texts.errors.limited(error.retryAfterSeconds);
+    if (error.status === 412) return texts.errors.changed;
     const faults = Object.entries(error.fields).map(([path, message]) => (path === "" ? message : `${path}: ${message}`));
     return [error.message, ...faults].join(" ");
   }

@@ -1,10 +1,12 @@
-/** Forms with unsaved changes, and the question before they are lost. `shell/LeaveQuestion` asks it. */
+/** Forms with unsaved changes, secrets that are shown once, and the question before they are lost. `shell/LeaveQuestion`
+ * asks it. */
 import { use, useEffect, useRef, useSyncExternalStore } from "react";
 import { InDialog } from "./in-dialog";
 
 interface Unsaved {
   /** The dialog that shows the form, or null if the page does. */
   dialog: string | null;
+  isSecret: boolean;
 }
 
 const forms = new Set<Unsaved>();
@@ -20,9 +22,9 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Registers a form with unsaved changes. Returns a function that removes it. */
-export function registerUnsaved(dialog: string | null): () => void {
-  const form = { dialog };
+/** Registers a form with unsaved changes, or a secret that the user has not copied. Returns a function that removes it. */
+export function registerUnsaved(dialog: string | null, isSecret = false): () => void {
+  const form = { dialog, isSecret };
   forms.add(form);
   notify();
   return () => {
@@ -30,15 +32,15 @@ export function registerUnsaved(dialog: string | null): () => void {
   };
 }
 
-/** Makes the console and the browser ask before the changes of a form are lost. Returns a function that gives the
- * changes up: nothing asks about them any more. */
-export function useUnsaved(unsaved: boolean): () => void {
+/** Makes the console and the browser ask before the changes of a form are lost, or a secret that is shown once. Returns a
+ * function that gives them up: nothing asks about them any more. */
+export function useUnsaved(unsaved: boolean, isSecret = false): () => void {
   const dialog = use(InDialog);
   const remove = useRef<() => void>(null);
   useEffect(() => {
     if (!unsaved) return undefined;
-    return (remove.current = registerUnsaved(dialog));
-  }, [unsaved, dialog]);
+    return (remove.current = registerUnsaved(dialog, isSecret));
+  }, [unsaved, dialog, isSecret]);
   return () => remove.current?.();
 }
 
@@ -78,6 +80,11 @@ export function answerClosing(leave: boolean): void {
 /** Returns whether a form has unsaved changes, and renders again when this changes. */
 export function useHasUnsaved(): boolean {
   return useSyncExternalStore(subscribe, hasUnsaved);
+}
+
+/** Returns whether a secret that the user has not copied is among what would be lost. */
+export function useHasSecret(): boolean {
+  return useSyncExternalStore(subscribe, () => [...forms].some(({ isSecret }) => isSecret));
 }
 
 /** Returns whether the user has asked to close a dialog with unsaved changes. */

@@ -30,26 +30,26 @@ export function PoliciesPage() {
   const list = usePolicies(filters, sort, page);
   const columns = useMemo(() => columnsOf(administers), [administers]);
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  const filter = (changed: PolicyFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const updateFilters = (changed: PolicyFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   return (
     <Page
       title={policies.title}
       actions={administers && <NewRuleButton label={policies.new} title={policies.newTitle} editor={creation} />}
-      bar={
+      filterBar={
         <>
-          <FilterField label={texts.rules.search} placeholder={texts.rules.searchPlaceholder} value={filters.search} onChange={(search) => filter({ search })} />
+          <FilterField label={texts.rules.search} placeholder={texts.rules.searchPlaceholder} value={filters.search} onChange={(search) => updateFilters({ search })} />
           <ChoiceFilter
             label={texts.rules.action} any={policies.anyAction} values={ACTIONS} nameOf={(action) => policies.actions[action]}
-            value={filters.action} onChange={(action) => filter({ action })}
+            value={filters.action} onChange={(action) => updateFilters({ action })}
           />
-          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => updateFilters({ enabled })} />
           {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
     >
       <ListPanel
-        label={policies.title} list={list} columns={columns} idOf={(policy) => policy.id} page={page} sort={sort} isFiltered={isFiltered}
+        label={policies.title} list={list} columns={columns} rowId={(policy) => policy.id} page={page} sort={sort} isFiltered={isFiltered}
         onClear={clear}
         onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}

@@ -64,7 +64,7 @@ export function PolicyForm({ policy, onDone }: { policy?: Policy; onDone: () => 
         />
       )}
       <CheckboxField label={policies.terminal} hint={policies.terminalHint} fault={errors.terminal?.message} {...form.register("terminal")} />
-      <CheckboxField label={rules.inForce} hint={rules.inForceHint} fault={errors.enabled?.message} {...form.register("enabled")} />
+      <CheckboxField label={rules.enabled} hint={rules.enabledHint} fault={errors.enabled?.message} {...form.register("enabled")} />
       <PolicyTrials form={form} id={policy?.id} />
     </DialogForm>
   );

@@ -38,8 +38,8 @@ export function PolicyTrials({ form, id }: { form: UseFormReturn<PolicyFields>; 
   }
 
   return (
-    <section className={trialStyles["box"]} aria-label={policies.tryTitle} onKeyDown={checkOnEnter}>
-      <h3 className={trialStyles["boxTitle"]}>{policies.tryTitle}</h3>
+    <section className={trialStyles["box"]} aria-label={policies.conditionTestTitle} onKeyDown={checkOnEnter}>
+      <h3 className={trialStyles["boxTitle"]}>{policies.conditionTestTitle}</h3>
       <RequestFields request={request} onChange={setRequest} />
       <div className={trialStyles["line"]}>
         <Button size="small" busy={test.isPending} disabled={form.watch("condition") === ""} onClick={check}>{policies.check}</Button>
@@ -59,9 +59,9 @@ function Checked({ result }: { result: PolicyTried }) {
     <>
       <div className={trialStyles["line"]}>
         {result.error !== null ? (
-          <><Badge tone="danger">{policies.fails}</Badge><span>{result.error}</span></>
+          <><Badge tone="danger">{policies.error}</Badge><span>{result.error}</span></>
         ) : (
-          <Badge tone={result.matched ? "warning" : "neutral"}>{result.matched ? policies.holds : policies.holdsNot}</Badge>
+          <Badge tone={result.matched ? "warning" : "neutral"}>{result.matched ? policies.matches : policies.doesNotMatch}</Badge>
         )}
       </div>
       <Variables context={result.context} />

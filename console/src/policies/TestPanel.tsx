@@ -9,7 +9,7 @@ import { TONES } from "./tones";
 
 const RESULT_TONES: Record<PolicyTried["rules"][number]["result"], Tone> = { matched: "warning", failed: "danger", unmatched: "neutral" };
 
-/** Tests a request from entered values with the policies in force. */
+/** Tests a request from entered values with the active policies. */
 export function TestPanel() {
   const policies = policyTexts;
   const [request, setRequest] = useState<DescribedRequest>(EMPTY_REQUEST);
@@ -31,7 +31,7 @@ function Result({ result }: { result: PolicyTried }) {
     <>
       <div className={trialStyles["line"]}>
         {result.action !== null && <Badge tone={TONES[result.action]}>{policies.actions[result.action]}</Badge>}
-        <span>{result.rule_name === null ? policies.noneMatched : policies.decided(result.rule_name)}</span>
+        <span>{result.rule_name === null ? policies.noneMatched : policies.decidedBy(result.rule_name)}</span>
         {result.route_to !== null && <code>{result.route_to}</code>}
       </div>
       {result.rules.length > 0 && (

@@ -71,7 +71,7 @@ export function useTestPolicies() {
   return useMutation({ mutationFn: (body: PolicyTrial) => dataOf(api.POST("/api/admin/policies/test", { body })) });
 }
 
-/** Tests an unsaved policy on recorded requests, as if it were enabled. The policy is added to the policies in force,
+/** Tests an unsaved policy on recorded requests, as if it were enabled. The policy is added to the active policies,
  * or replaces the policy with the id `replaces`. */
 export function useDryRun(replaces: string | undefined) {
   const client = useQueryClient();

@@ -2,6 +2,7 @@ import { getRouteApi } from "@tanstack/react-router";
 import { CirclePlus, Plug, Plus } from "lucide-react";
 import { useMemo, useRef, useState } from "react";
 import { useRights } from "../api/queries";
+import { MUST_BE_NEW } from "../api/versions";
 import { Badge, type Tone } from "../parts/Badge";
 import { Button } from "../parts/Button";
 import { actionsColumn, type Column } from "../parts/DataTable";
@@ -15,7 +16,7 @@ import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
 import { providerTexts } from "../texts/providers";
-import { MUST_BE_NEW, type Provider, type ProviderFilters, type Sort, useProviderPage, useProviders, useSetCredentials } from "./api";
+import { type Provider, type ProviderFilters, type Sort, useProviderPage, useProviders, useSetCredentials } from "./api";
 import { CredentialsForm } from "./CredentialsForm";
 import { ProviderActions } from "./ProviderActions";
 import styles from "./ProvidersPage.module.css";
@@ -36,7 +37,7 @@ export function ProvidersPage() {
   const columns = useMemo(() => columnsOf(administers), [administers]);
   const providers = useProviders(adding);
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  const filter = (changed: ProviderFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const updateFilters = (changed: ProviderFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   const close = () => setAdding(false);
   const taken = useMemo(() => new Set(providers.data?.map(({ id }) => id)), [providers.data]);
@@ -47,16 +48,16 @@ export function ProvidersPage() {
       actions={administers && (
         <Button ref={opener} look="primary" onClick={() => setAdding(true)}><Plus aria-hidden />{providerTexts.new}</Button>
       )}
-      bar={
+      filterBar={
         <>
-          <FilterField label={texts.rules.search} placeholder={providerTexts.searchPlaceholder} value={filters.search} onChange={(search) => filter({ search })} />
-          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          <FilterField label={texts.rules.search} placeholder={providerTexts.searchPlaceholder} value={filters.search} onChange={(search) => updateFilters({ search })} />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => updateFilters({ enabled })} />
           {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
     >
       <ListPanel
-        label={providerTexts.title} list={list} columns={columns} idOf={(provider) => provider.id} page={page} sort={sort}
+        label={providerTexts.title} list={list} columns={columns} rowId={(provider) => provider.id} page={page} sort={sort}
         isFiltered={isFiltered} onClear={clear}
         onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}

@@ -1,7 +1,8 @@
 /** Providers: queries and changes. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
-import { apiError } from "../api/errors";
+import { ApiError, apiError } from "../api/errors";
+import { type IfMatch, MUST_BE_NEW } from "../api/versions";
 import { PAGE_SIZE } from "../parts/ListPanel";
 import type { PROVIDER_SORTS } from "../sorts";
 
@@ -101,15 +102,16 @@ export function useProviderChange<Input, Output>(change: (input: Input) => Promi
   });
 }
 
-/** The header with which the API adds a provider, and refuses the request if the id exists. */
-export const MUST_BE_NEW = { "if-none-match": "*" } as const;
-
-/** Sets the credentials of a provider. With the header `If-Match`, the API refuses the request if somebody else has
- * changed the provider. */
+/** Sets the credentials of a provider. The API refuses the request if somebody else has changed the provider, or with
+ * `MUST_BE_NEW` if there is one with this id. */
 export function useSetCredentials() {
   return useProviderChange(
-    ({ id, credentials, header }: { id: string; credentials: Credentials; header: { "If-Match"?: string } | typeof MUST_BE_NEW }) =>
-      dataOf(api.PUT(CREDENTIALS, { params: { path: { provider_id: id }, header }, body: credentials })),
+    ({ id, credentials, header }: { id: string; credentials: Credentials; header: IfMatch | typeof MUST_BE_NEW }) =>
+      dataOf(api.PUT(CREDENTIALS, { params: { path: { provider_id: id }, header }, body: credentials })).catch((error: unknown) => {
+        if (header !== MUST_BE_NEW || !(error instanceof ApiError) || error.status !== 412) throw error;
+        // The id is taken, and the API's message says so. Nobody has changed what the form shows.
+        throw new ApiError(409, error.message, error.code, error.fields, null, error.requestId);
+      }),
   );
 }
 

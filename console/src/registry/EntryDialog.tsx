@@ -11,7 +11,7 @@ import { ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
 import { registryTexts } from "../texts/registry";
-import { type Evidence, linesOfTags, nameOf, type RegisteredModel, STATUSES, type Status, useEvidence, useUpdateEntry } from "./api";
+import { type Evidence, linesOfTags, nameOf, type RegisteredModel, STATUSES, type Status, useEvidence, useMoveEntry } from "./api";
 import styles from "./EntryDialog.module.css";
 import { EvidenceLists } from "./EvidenceLists";
 import { STATUS_TONES, TIER_TONES } from "./tones";
@@ -75,7 +75,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
 /** A button for each status that the entry can change to. It asks for confirmation. */
 function Moves({ model, next }: { model: RegisteredModel; next: readonly Status[] }) {
   const registry = registryTexts;
-  const update = useUpdateEntry(model.id);
+  const move = useMoveEntry(model);
   const [open, setOpen] = useState(false);
   const [target, setTarget] = useState<Status>("deprecated");
   if (next.length === 0) return <p className={styles["muted"]}>{registry.noMove}</p>;
@@ -96,7 +96,7 @@ function Moves({ model, next }: { model: RegisteredModel; next: readonly Status[
       <ConfirmDialog
         open={open} onClose={() => setOpen(false)} title={registry.moveTitle(nameOf(model), registry.statuses[target])}
         text={registry.moveTexts[target]} action={registry.move} look={target === "deprecated" ? "danger" : "primary"}
-        run={() => update.mutateAsync({ validation_status: target })} done={registry.moved(nameOf(model), registry.statuses[target])}
+        run={() => move.mutateAsync(target)} done={registry.moved(nameOf(model), registry.statuses[target])}
       />
     </div>
   );

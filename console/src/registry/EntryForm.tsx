@@ -1,5 +1,4 @@
 import { useForm } from "react-hook-form";
-import { useIfMatch } from "../api/versions";
 import { DialogForm } from "../parts/DialogForm";
 import { SelectField, TextAreaField, TextField } from "../parts/fields";
 import { linesOf, textOf } from "../parts/lines";
@@ -38,7 +37,7 @@ export function EntryForm({ entry, onDone }: { entry?: RegisteredModel; onDone: 
     },
   });
   const register = useRegisterModel();
-  const update = useUpdateEntry(entry?.id ?? "", useIfMatch(entry));
+  const update = useUpdateEntry(entry);
   const models = useModelNames();
   const { errors } = form.formState;
 

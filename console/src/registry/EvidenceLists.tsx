@@ -19,15 +19,15 @@ export function EvidenceLists({ evidence: { history, kill_switches: switches, ap
   const registry = registryTexts;
   return (
     <>
-      <List title={registry.history} items={history} idOf={(event) => event.id}>{(event) => <Change event={event} />}</List>
-      <List title={registry.switches} items={switches} idOf={(event) => event.id}>{(event) => <Switch event={event} />}</List>
-      <List title={registry.approvals} items={approvals} idOf={(approval) => approval.id}>{(approval) => <Decision approval={approval} />}</List>
+      <List title={registry.history} items={history} itemId={(event) => event.id}>{(event) => <Change event={event} />}</List>
+      <List title={registry.switches} items={switches} itemId={(event) => event.id}>{(event) => <Switch event={event} />}</List>
+      <List title={registry.approvals} items={approvals} itemId={(approval) => approval.id}>{(approval) => <Decision approval={approval} />}</List>
       <Months usage={usage} />
     </>
   );
 }
 
-function List<T>({ title, items, idOf, children }: { title: string; items: readonly T[]; idOf: (item: T) => string; children: (item: T) => ReactNode }) {
+function List<T>({ title, items, itemId, children }: { title: string; items: readonly T[]; itemId: (item: T) => string; children: (item: T) => ReactNode }) {
   const registry = registryTexts;
   if (items.length === 0) return null;
   const shown = items.slice(-SHOWN_ITEMS).reverse();
@@ -35,7 +35,7 @@ function List<T>({ title, items, idOf, children }: { title: string; items: reado
     <section>
       <h3 className={styles["title"]}>{title}</h3>
       <ol className={styles["list"]} aria-label={title}>
-        {shown.map((item) => <li key={idOf(item)} className={styles["item"]}>{children(item)}</li>)}
+        {shown.map((item) => <li key={itemId(item)} className={styles["item"]}>{children(item)}</li>)}
       </ol>
       {items.length > shown.length && <p className={styles["muted"]}>{registry.moreInFile(items.length - shown.length)}</p>}
     </section>

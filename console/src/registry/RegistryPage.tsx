@@ -41,7 +41,7 @@ export function RegistryPage() {
   }), [navigate]);
   const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  const filter = (changed: RegistryFilters) => void navigate({ search: ({ page: _, entry: __, ...now }) => ({ ...now, ...changed }) });
+  const updateFilters = (changed: RegistryFilters) => void navigate({ search: ({ page: _, entry: __, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   return (
     <Page
@@ -53,10 +53,10 @@ export function RegistryPage() {
           {administers && <NewRuleButton label={registry.register} title={registry.newTitle} editor={creation} />}
         </>
       }
-      bar={<Filters filters={filters} isFiltered={isFiltered} onChange={filter} onClear={clear} />}
+      filterBar={<Filters filters={filters} isFiltered={isFiltered} onChange={updateFilters} onClear={clear} />}
     >
       <ListPanel
-        label={registry.title} list={list} columns={columns} idOf={(model) => model.id} page={page} sort={sort} isFiltered={isFiltered}
+        label={registry.title} list={list} columns={columns} rowId={(model) => model.id} page={page} sort={sort} isFiltered={isFiltered}
         onClear={clear} selectedId={entry} onOpen={open}
         onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}

@@ -1,6 +1,7 @@
 /** The model registry: queries, changes, discovery and files. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { ifMatch, useIfMatch } from "../api/versions";
 import { PAGE_SIZE } from "../parts/ListPanel";
 import type { REGISTRY_SORTS } from "../sorts";
 
@@ -64,9 +65,22 @@ export function useRegisterModel() {
   return useRegistryChange((body: NewRegisteredModel) => dataOf(api.POST("/api/admin/models", { params: WRITING, body })));
 }
 
-export function useUpdateEntry(id: string, header: { "If-Match"?: string } = {}) {
+/** Changes the entry of a form. */
+export function useUpdateEntry(entry: RegisteredModel | undefined) {
+  const header = useIfMatch(entry);
   return useRegistryChange((body: RegisteredModelUpdate) =>
-    dataOf(api.PUT("/api/admin/models/{registered_model_id}", { params: { path: { registered_model_id: id }, header: { ...WRITING.header, ...header } }, body })),
+    dataOf(api.PUT("/api/admin/models/{registered_model_id}", {
+      params: { path: { registered_model_id: entry?.id ?? "" }, header: { ...WRITING.header, ...header } }, body,
+    })),
+  );
+}
+
+/** Changes the status. The API refuses this if somebody else has changed the entry that the page shows. */
+export function useMoveEntry({ id, updated_at: version }: RegisteredModel) {
+  return useRegistryChange((status: Status) =>
+    dataOf(api.PUT("/api/admin/models/{registered_model_id}", {
+      params: { path: { registered_model_id: id }, header: { ...WRITING.header, ...ifMatch(version) } }, body: { validation_status: status },
+    })),
   );
 }
 

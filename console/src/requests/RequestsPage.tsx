@@ -2,6 +2,7 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { Activity, ArrowDownUp, SearchX } from "lucide-react";
 import { useCallback, useMemo } from "react";
 import { ApiError } from "../api/errors";
+import { useRights } from "../api/queries";
 import { Button, buttonClass } from "../parts/Button";
 import { DataTable } from "../parts/DataTable";
 import { Page, Panel } from "../parts/Page";
@@ -21,13 +22,16 @@ const route = getRouteApi("/requests");
 export function RequestsPage() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const { record: openId, page = 1, period = "day", sort, ...rest } = search;
+  const { seesAll } = useRights();
+  const { record: openId, page = 1, period = "day", sort, user, ...others } = search;
+  // Users see only their own requests, and have no filter by user.
+  const rest = seesAll ? { ...others, user } : others;
   const filters: RecordFilters = { period, ...rest };
   const list = useRecords(filters, page, PAGE_SIZE, sort);
   const records = list.data?.records;
   const isFiltered = Object.values(rest).some((value) => value !== undefined);
 
-  const filter = (changed: Partial<RecordFilters>) => void navigate({ search: { ...rest, period, sort, ...changed } });
+  const updateFilters = (changed: Partial<RecordFilters>) => void navigate({ search: { ...rest, period, sort, ...changed } });
   const clear = () => void navigate({ search: period === "custom" ? { sort } : { period, sort } });
   const order = (next?: Sort) => void navigate({ search: { ...rest, period, sort: next } });
   const open = useCallback(
@@ -47,9 +51,9 @@ export function RequestsPage() {
       <Page
         wide
         title={texts.requests.title}
-        bar={
+        filterBar={
           <RequestFilters
-            filters={filters} isFiltered={isFiltered} onChange={filter}
+            filters={filters} isFiltered={isFiltered} onChange={updateFilters}
             onClear={clear}
           />
         }
@@ -76,7 +80,7 @@ export function RequestsPage() {
           ) : (
             <>
               <DataTable
-                label={texts.requests.title} columns={columns} rows={records} idOf={(record) => record.id}
+                label={texts.requests.title} columns={columns} rows={records} rowId={(record) => record.id}
                 selectedId={openId} onOpen={open} stale={list.isPlaceholderData} sort={sort ?? DEFAULT_SORT}
                 onSort={(next) => order(next as Sort)}
               />

@@ -41,7 +41,7 @@ function Actions({ hold }: { hold: LegalHold }) {
   const retention = retentionTexts;
   const [open, setOpen] = useState<"set" | "release" | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);
-  const release = useReleaseHold();
+  const release = useReleaseHold(hold);
   const close = () => setOpen(null);
   return (
     <span className={styles["actions"]}>

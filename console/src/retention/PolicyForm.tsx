@@ -10,7 +10,6 @@ import styles from "./RetentionPage.module.css";
 
 /** Edits the retention periods. Shows which records the entered periods remove from the lists and from the archive. */
 export function PolicyForm({ policy, onDone }: { policy: Retention; onDone: () => void }) {
-  const retention = retentionTexts;
   const update = useUpdateRetention(policy);
   const form = useForm({
     defaultValues: {
@@ -22,32 +21,32 @@ export function PolicyForm({ policy, onDone }: { policy: Retention; onDone: () =
   });
   const { errors, dirtyFields } = form.formState;
   const { hot_retention_days: hot, warm_retention_days: warm, cold_retention_years: coldYears } = form.watch();
-  const isWhole = [hot, warm, coldYears].every((value) => Number.isInteger(value) && value >= 0 && value <= 3650);
-  const before = firstDays({ hot: policy.hot_retention_days, warm: policy.warm_retention_days, coldYears: policy.cold_retention_years });
-  const after = isWhole ? firstDays({ hot, warm, coldYears }) : before;
-  const isShorter = after.database > before.database || after.archive > before.archive;
-  const number = { valueAsNumber: true, required: retention.numberRequired, validate: (value: number) => Number.isInteger(value) || retention.numberRequired };
+  const isValid = [hot, warm, coldYears].every((value) => Number.isInteger(value) && value >= 0 && value <= 3650);
+  const currentCutoff = firstDays({ hot: policy.hot_retention_days, warm: policy.warm_retention_days, coldYears: policy.cold_retention_years });
+  const newCutoff = isValid ? firstDays({ hot, warm, coldYears }) : currentCutoff;
+  const isShorter = newCutoff.database > currentCutoff.database || newCutoff.archive > currentCutoff.archive;
+  const numberRules = { valueAsNumber: true, required: retentionTexts.numberRequired, validate: (value: number) => Number.isInteger(value) || retentionTexts.numberRequired };
   return (
     <DialogForm
-      form={form} action={isShorter ? retention.shorten : texts.rules.save} look={isShorter ? "danger" : "primary"} onCancel={onDone}
+      form={form} action={isShorter ? retentionTexts.shorten : texts.rules.save} look={isShorter ? "danger" : "primary"} onCancel={onDone}
       onSubmit={async (fields) => {
-        // Send only changed fields. The other fields keep their values and the sources of their values.
+        // Send only changed fields. Fields that are not sent keep their value and their `source`.
         await update.mutateAsync(Object.fromEntries(Object.entries(fields).filter(([name]) => name in dirtyFields)));
-        toast(retention.saved);
+        toast(retentionTexts.saved);
         onDone();
       }}
     >
-      <TextField label={retention.hotDays} hint={retention.hotHint} type="number" min={1} step={1} autoFocus source={policy.sources["hot_retention_days"]} fault={errors.hot_retention_days?.message} {...form.register("hot_retention_days", number)} />
-      <TextField label={retention.warmDays} hint={retention.warmHint} type="number" min={0} step={1} source={policy.sources["warm_retention_days"]} fault={errors.warm_retention_days?.message} {...form.register("warm_retention_days", number)} />
-      <TextField label={retention.coldYears} hint={retention.coldHint} type="number" min={0} step={1} source={policy.sources["cold_retention_years"]} fault={errors.cold_retention_years?.message} {...form.register("cold_retention_years", number)} />
+      <TextField label={retentionTexts.hotDays} hint={retentionTexts.hotHint} type="number" min={1} step={1} autoFocus source={policy.sources["hot_retention_days"]} fault={errors.hot_retention_days?.message} {...form.register("hot_retention_days", numberRules)} />
+      <TextField label={retentionTexts.warmDays} hint={retentionTexts.warmHint} type="number" min={0} step={1} source={policy.sources["warm_retention_days"]} fault={errors.warm_retention_days?.message} {...form.register("warm_retention_days", numberRules)} />
+      <TextField label={retentionTexts.coldYears} hint={retentionTexts.coldHint} type="number" min={0} step={1} source={policy.sources["cold_retention_years"]} fault={errors.cold_retention_years?.message} {...form.register("cold_retention_years", numberRules)} />
       <TextField
-        label={retention.schedule} hint={retention.scheduleHint} autoComplete="off" spellCheck={false} source={policy.sources["archiver_schedule"]} fault={errors.archiver_schedule?.message}
-        {...form.register("archiver_schedule", { required: retention.scheduleRequired })}
+        label={retentionTexts.schedule} hint={retentionTexts.scheduleHint} autoComplete="off" spellCheck={false} source={policy.sources["archiver_schedule"]} fault={errors.archiver_schedule?.message}
+        {...form.register("archiver_schedule", { required: retentionTexts.scheduleRequired })}
       />
-      {isWhole && (
+      {isValid && (
         <div className={styles["effects"]} role="status">
-          <p>{retention.leavesLists(dateUtc(after.database))}</p>
-          <p>{retention.isRemoved(dateUtc(after.archive))}</p>
+          <p>{retentionTexts.leavesLists(dateUtc(newCutoff.database))}</p>
+          <p>{retentionTexts.isRemoved(dateUtc(newCutoff.archive))}</p>
         </div>
       )}
     </DialogForm>

@@ -16,7 +16,7 @@ import styles from "./RetentionPage.module.css";
 
 const RUN_TONES: Record<string, Tone> = { success: "success", failed: "danger", held: "warning" };
 
-/** The retention periods in force, the source of each, and the last run of the archiver. */
+/** The retention current periods, the source of each, and the last run of the archiver. */
 export function PolicyPanel({ policy, isHeld }: { policy: Retention; isHeld: boolean }) {
   const retention = retentionTexts;
   const { administers } = useRights();

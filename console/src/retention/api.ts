@@ -1,7 +1,7 @@
 /** The retention policy and the legal hold: queries and changes. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, dataOf, type Schemas } from "../api/client";
+import { api, type Schemas } from "../api/client";
 import { changeOf, invalidateSettings, versionedOf } from "../api/versions";
 
 /** The policy and the hold have the `ETag` of the organization's settings. */
@@ -44,8 +44,10 @@ export function useSetHold({ etag }: LegalHold) {
     changeOf(version, (header) => api.PUT("/api/v1/admin/retention/legal-hold", { params: { header }, body: { reason } })));
 }
 
-export function useReleaseHold() {
-  return useRetentionChange(() => dataOf(api.DELETE("/api/v1/admin/retention/legal-hold")));
+/** Releases the hold. The API refuses this if somebody has changed the organization's settings since the page loaded
+ * the hold. */
+export function useReleaseHold({ etag }: LegalHold) {
+  return useRetentionChange(() => changeOf(etag, (header) => api.DELETE("/api/v1/admin/retention/legal-hold", { params: { header } })));
 }
 
 /** Returns the first day whose records the database still contains under a policy, and the first day of the archive.

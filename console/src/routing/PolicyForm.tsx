@@ -70,7 +70,7 @@ export function PolicyForm({ policy, onDone }: { policy?: RoutingPolicy; onDone:
           {...form.register("cache_ttl_seconds", whole)}
         />
       </Fields>
-      <CheckboxField label={rules.inForce} hint={rules.inForceHint} fault={errors.enabled?.message} {...form.register("enabled")} />
+      <CheckboxField label={rules.enabled} hint={rules.enabledHint} fault={errors.enabled?.message} {...form.register("enabled")} />
     </DialogForm>
   );
 }

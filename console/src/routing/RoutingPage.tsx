@@ -34,16 +34,16 @@ export function RoutingPage() {
   const [simulated, setSimulated] = useState<string | null>(null);
   const columns = useMemo(() => columnsOf(administers, setSimulated), [administers]);
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  const filter = (changed: RoutingFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const updateFilters = (changed: RoutingFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   return (
     <Page
       title={routing.title}
       actions={administers && <NewRuleButton label={routing.new} title={routing.newTitle} editor={creation} />}
-      bar={<Filters filters={filters} isFiltered={isFiltered} onChange={filter} onClear={clear} />}
+      filterBar={<Filters filters={filters} isFiltered={isFiltered} onChange={updateFilters} onClear={clear} />}
     >
       <ListPanel
-        label={routing.title} list={list} columns={columns} idOf={(policy) => policy.policy_id} page={page} sort={sort} isFiltered={isFiltered}
+        label={routing.title} list={list} columns={columns} rowId={(policy) => policy.policy_id} page={page} sort={sort} isFiltered={isFiltered}
         onClear={clear}
         onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}

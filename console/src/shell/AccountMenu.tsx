@@ -8,7 +8,7 @@ import { errorText } from "../parts/states";
 import { type Theme, useTheme } from "../parts/theme";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { Account } from "./Account";
+import { AccountButtonContent } from "./AccountButtonContent";
 import styles from "./Account.module.css";
 
 const THEMES = [["system", Monitor], ["light", Sun], ["dark", Moon]] as const;
@@ -28,7 +28,7 @@ export function AccountMenu() {
   }, []);
   return (
     <Menu.Root>
-      <Menu.Trigger className={styles["trigger"]} ref={trigger}><Account /></Menu.Trigger>
+      <Menu.Trigger className={styles["trigger"]} ref={trigger}><AccountButtonContent /></Menu.Trigger>
       <MenuPopup within="navigation" side="top" align="start">
         <Menu.RadioGroup value={theme} onValueChange={(value: Theme) => chooseTheme(value)}>
           <Menu.Group>

@@ -2,9 +2,9 @@ import { Button } from "../parts/Button";
 import { Dialog, DialogActions } from "../parts/Dialog";
 import { texts } from "../texts";
 
-/** Asks whether unsaved changes may be lost. */
-export function LeaveDialog({ open, onAnswer }: { open: boolean; onAnswer: (leave: boolean) => void }) {
-  const { title, text, stay, leave } = texts.unsaved;
+/** Asks whether unsaved changes, or a secret that is shown once, may be lost. */
+export function LeaveDialog({ open, isSecret, onAnswer }: { open: boolean; isSecret: boolean; onAnswer: (leave: boolean) => void }) {
+  const { title, text, stay, leave } = isSecret ? texts.unsavedSecret : texts.unsaved;
   return (
     <Dialog open={open} onClose={() => onAnswer(false)} title={title} text={text}>
       <DialogActions>

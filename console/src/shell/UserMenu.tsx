@@ -1,7 +1,7 @@
 import { type ComponentType, type KeyboardEvent, useRef, useState } from "react";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { Account } from "./Account";
+import { AccountButtonContent } from "./AccountButtonContent";
 import styles from "./Account.module.css";
 
 const load = () => import("./AccountMenu");
@@ -41,7 +41,7 @@ export function UserMenu() {
       type="button" className={styles["trigger"]} ref={button} aria-haspopup="menu" aria-expanded={false} aria-busy={isLoading || undefined}
       onPointerEnter={preload} onFocus={preload} onClick={() => void open()} onKeyDown={openByArrow}
     >
-      <Account />
+      <AccountButtonContent />
     </button>
   );
 }

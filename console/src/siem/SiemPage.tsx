@@ -44,20 +44,21 @@ export function SiemPage() {
 
 function Receiver({ siem: { type, url, host, port, index, ca_certificate: authorities, token_configured: hasToken, secret_configured: hasSecret, updated_at: updatedAt } }: { siem: Siem }) {
   const siem = siemTexts;
+  const { organization: own, default: byDefault } = texts.sources;
   return (
     <Facts>
-      {type !== null && <Fact name={siem.type}>{siem.types[type]}</Fact>}
-      {url !== null && <Fact name={siem.url}>{url}</Fact>}
-      {host !== null && <Fact name={siem.host}>{host}</Fact>}
-      {port !== null && <Fact name={siem.port}>{port}</Fact>}
-      {type === "hec" && <Fact name={siem.index} {...(index === null && { source: siem.byDefault })}>{index ?? siem.collectorsIndex}</Fact>}
+      {type !== null && <Fact name={siem.type} source={own}>{siem.types[type]}</Fact>}
+      {url !== null && <Fact name={siem.url} source={own}>{url}</Fact>}
+      {host !== null && <Fact name={siem.host} source={own}>{host}</Fact>}
+      {port !== null && <Fact name={siem.port} source={own}>{port}</Fact>}
+      {type === "hec" && <Fact name={siem.index} source={index === null ? byDefault : own}>{index ?? siem.collectorsIndex}</Fact>}
       {type === "syslog_tls" && (
-        <Fact name={siem.authorities} {...(authorities === null && { source: siem.byDefault })}>
+        <Fact name={siem.authorities} source={authorities === null ? byDefault : own}>
           {authorities === null ? siem.systemAuthorities : siem.ownAuthorities}
         </Fact>
       )}
-      {type === "hec" && <Fact name={siem.token}>{hasToken ? siem.stored : siem.missing}</Fact>}
-      {type === "webhook" && <Fact name={siem.secret}>{hasSecret ? siem.stored : siem.missing}</Fact>}
+      {type === "hec" && <Fact name={siem.token} source={own}>{hasToken ? siem.stored : siem.missing}</Fact>}
+      {type === "webhook" && <Fact name={siem.secret} source={own}>{hasSecret ? siem.stored : siem.missing}</Fact>}
       {updatedAt !== null && <Fact name={siem.changed}><Time at={updatedAt} /></Fact>}
     </Facts>
   );

@@ -1,7 +1,8 @@
 /** Forwarding of records to a SIEM: the receiver, the state of forwarding, changes. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { api, dataOf, type Schemas } from "../api/client";
-import { useIfMatch } from "../api/versions";
+import { ifMatch, MUST_BE_NEW } from "../api/versions";
 
 export type Siem = Schemas["Siem"];
 export type SiemUpdate = Schemas["SiemUpdate"];
@@ -24,8 +25,10 @@ export function useSetEnabled() {
   return useSiemChange((enabled: boolean) => dataOf(api.PUT("/api/v1/admin/siem", { body: { enabled } })));
 }
 
+/** Sets up or changes the receiver. The API refuses this if somebody else has set one up, or changed it, since the form
+ * was opened. */
 export function useSaveReceiver({ updated_at: updatedAt }: Siem) {
-  const header = useIfMatch(updatedAt === null ? undefined : { updated_at: updatedAt });
+  const [header] = useState(() => (updatedAt === null ? MUST_BE_NEW : ifMatch(updatedAt)));
   return useSiemChange((body: SiemUpdate) => dataOf(api.PUT("/api/v1/admin/siem", { params: { header }, body })));
 }
 

@@ -1,6 +1,6 @@
-import { Link } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { ExternalLink, LogIn } from "lucide-react";
-import { useMemo, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { useRights } from "../api/queries";
 import { useIfMatch } from "../api/versions";
 import { Badge } from "../parts/Badge";
@@ -17,10 +17,12 @@ import { toast } from "../parts/toasts";
 import { texts } from "../texts";
 import { organizationTexts } from "../texts/organization";
 import { signInTexts } from "../texts/sign-in";
-import { type Idp, signInUrl, useCreateIdp, useDeleteIdp, useIdps, useUpdateIdp } from "./api";
+import { type Idp, signInUrl, useCreateIdp, useDeleteIdp, useIdps, useSetIdpActive, useUpdateIdp } from "./api";
+import { IdpDetails } from "./IdpDetails";
 import { bodyOf, IdpForm } from "./IdpForm";
 import styles from "./SignInPage.module.css";
 
+const route = getRouteApi("/sign-in");
 const WARNING_DAYS = 30;
 const DAY_MS = 86_400_000;
 const creation: Editor = (close) => <NewIdpForm onDone={close} />;
@@ -30,7 +32,10 @@ export function IdentityProviders() {
   const signIn = signInTexts;
   const { administers } = useRights();
   const { data, error, refetch } = useIdps();
-  const columns = useMemo(() => columnsOf(administers), [administers]);
+  const { provider: openId } = route.useSearch();
+  const navigate = route.useNavigate();
+  const open = useCallback((idp: Idp) => void navigate({ search: { provider: idp.id } }), [navigate]);
+  const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
   return (
     <Panel
       title={signIn.providers}
@@ -41,18 +46,19 @@ export function IdentityProviders() {
       ) : data?.length === 0 ? (
         <EmptyState icon={LogIn} title={signIn.noProviders} text={signIn.noProvidersText} />
       ) : (
-        <DataTable label={signIn.providers} columns={columns} rows={data} idOf={(idp) => idp.id} />
+        <DataTable label={signIn.providers} columns={columns} rows={data} rowId={(idp) => idp.id} selectedId={openId} onOpen={open} />
       )}
+      <IdpDetails idp={data?.find(({ id }) => id === openId)} onClose={() => void navigate({ search: {} })} />
       <p className={styles["text"]}>{signIn.domainsText} <Link to="/organization">{organizationTexts.title}</Link></p>
     </Panel>
   );
 }
 
-function columnsOf(administers: boolean): Column<Idp>[] {
+function columnsOf(administers: boolean, open: (idp: Idp) => void): Column<Idp>[] {
   const { rules } = texts;
   const signIn = signInTexts;
   const columns: Column<Idp>[] = [
-    { id: "name", header: rules.name, meta: { width: "50%" }, cell: ({ row }) => <RuleName name={row.original.name} detail={row.original.entity_id} /> },
+    { id: "name", header: rules.name, meta: { width: "50%" }, cell: ({ row: { original: idp } }) => <Name idp={idp} onOpen={() => open(idp)} /> },
     {
       id: "certificates", header: signIn.certificate, meta: { hideBelow: "tablet" },
       cell: ({ row }) => (
@@ -65,6 +71,10 @@ function columnsOf(administers: boolean): Column<Idp>[] {
   ];
   if (administers) columns.push(actionsColumn((idp) => <Actions idp={idp} />));
   return columns;
+}
+
+function Name({ idp: { id, name, entity_id: entity }, onOpen }: { idp: Idp; onOpen: () => void }) {
+  return <RuleName name={name} detail={entity} opener={{ id, label: signInTexts.detailsOf(name), onOpen }} />;
 }
 
 function Certificate({ expires_at: expiresAt, sha256 }: Idp["certificates"][number]) {
@@ -110,14 +120,14 @@ function ChangedIdpForm({ idp, onDone }: { idp: Idp; onDone: () => void }) {
 function Actions({ idp }: { idp: Idp }) {
   const signIn = signInTexts;
   const [testing, setTesting] = useState(false);
-  const update = useUpdateIdp(idp.id);
+  const setActive = useSetIdpActive(idp.id);
   const remove = useDeleteIdp(idp.id);
   const close = () => setTesting(false);
   return (
     <>
       <RuleMenu
         name={idp.name} enabled={idp.is_active} deleteText={signIn.deleteText}
-        onToggle={() => update.mutateAsync({ is_active: !idp.is_active })} onDelete={() => remove.mutateAsync(undefined)}
+        onToggle={() => setActive.mutateAsync(!idp.is_active)} onDelete={() => remove.mutateAsync(undefined)}
         editor={(done) => <ChangedIdpForm idp={idp} onDone={done} />}
       >
         <MenuItem onClick={() => setTesting(true)}><ExternalLink aria-hidden size={15} />{signIn.test}</MenuItem>

@@ -2,6 +2,7 @@ import { useForm } from "react-hook-form";
 import { ApiError } from "../api/errors";
 import { useFormVersion } from "../api/versions";
 import { CheckboxField, SelectField, SourceHint, TextField } from "../parts/fields";
+import { utc } from "../parts/format";
 import { KEEP_TYPED } from "../parts/forms";
 import { PolicyPanel } from "../parts/PolicyPanel";
 import { organizationTexts } from "../texts/organization";
@@ -34,6 +35,7 @@ export function MfaForm() {
   const { errors, dirtyFields } = form.formState;
   const version = useFormVersion(policy.data?.etag ?? "*", dirtyFields);
   const level = form.watch("enforcement_level") ?? "off";
+  const deadline = form.watch("enrollment_deadline") ?? "";
   const whole = { pattern: { value: /^\d+$/, message: organizationTexts.numberRequired } };
 
   async function save(changed: Partial<Fields>) {
@@ -64,7 +66,7 @@ export function MfaForm() {
             {...form.register("grace_period_hours", whole)}
           />
           <TextField
-            label={signIn.deadline} hint={signIn.deadlineHint} type="datetime-local" source={policy.data?.sources["enrollment_deadline"]} fault={errors.enrollment_deadline?.message}
+            label={signIn.deadline} hint={signIn.deadlineHint} type="datetime-local" title={isMoment(deadline) ? utc(new Date(deadline).toISOString()) : undefined} source={policy.data?.sources["enrollment_deadline"]} fault={errors.enrollment_deadline?.message}
             {...form.register("enrollment_deadline")}
           />
         </>
@@ -101,6 +103,10 @@ function fieldsOf(policy: MfaPolicy): Fields {
     sensitive_endpoints_require_mfa: policy.sensitive_endpoints_require_mfa,
     mfa_assertion_ttl_minutes: (policy.mfa_assertion_ttl_seconds / SECONDS_PER_MINUTE).toString(),
   };
+}
+
+function isMoment(value: string): boolean {
+  return !Number.isNaN(Date.parse(value));
 }
 
 /** Returns a moment in the format of an input of the type `datetime-local`. */

@@ -38,7 +38,7 @@ export function Provisioning() {
       ) : data?.length === 0 ? (
         <p className={styles["text"]}>{signIn.noTokens}</p>
       ) : (
-        <DataTable label={signIn.tokens} columns={columns} rows={data} idOf={(token) => token.token_id} />
+        <DataTable label={signIn.tokens} columns={columns} rows={data} rowId={(token) => token.token_id} />
       )}
     </Panel>
   );

@@ -1,7 +1,7 @@
 /** Identity providers, provisioning tokens, and the policies for second factors and sessions. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
-import { changeOf, invalidateSettings, versionedOf } from "../api/versions";
+import { changeOf, type IfMatch, invalidateSettings, versionedOf } from "../api/versions";
 
 export type Idp = Schemas["Idp"];
 export type NewIdp = Schemas["NewIdp"];
@@ -33,9 +33,15 @@ export function useCreateIdp() {
   return useChange("identity-providers", (body: NewIdp) => dataOf(api.POST("/api/admin/saml/idp", { body })));
 }
 
-export function useUpdateIdp(id: string, header: { "If-Match"?: string } = {}) {
+export function useUpdateIdp(id: string, header: IfMatch) {
   return useChange("identity-providers", (body: IdpUpdate) =>
     dataOf(api.PUT("/api/admin/saml/idp/{idp_id}", { params: { path: { idp_id: id }, header }, body })),
+  );
+}
+
+export function useSetIdpActive(id: string) {
+  return useChange("identity-providers", (isActive: boolean) =>
+    dataOf(api.PUT("/api/admin/saml/idp/{idp_id}", { params: { path: { idp_id: id } }, body: { is_active: isActive } })),
   );
 }
 

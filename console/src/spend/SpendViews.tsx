@@ -12,7 +12,7 @@ export function SpendViews() {
     <Segments label={spendTexts.by}>
       {VIEWS.map((view) => (
         <Link key={view} from="/spend" to="/spend" aria-current={view === by ? "true" : undefined} search={{ ...rest, by: view }}>
-          {spendTexts.bys[view]}
+          {spendTexts.groupings[view]}
         </Link>
       ))}
     </Segments>

@@ -4,23 +4,25 @@ import { api, dataOf, type Schemas } from "../api/client";
 import type { paths } from "../api/schema";
 
 type Query = NonNullable<paths["/api/admin/usage/spend"]["get"]["parameters"]["query"]>;
-export type SpentBy = NonNullable<Query["by"]>;
+export type SpendGrouping = NonNullable<Query["by"]>;
 export type Sort = NonNullable<Query["sort"]>;
 export type SpendItem = Schemas["SpendItem"];
 /** What the page sums up by. Model aliases have totals of their own. */
-export type SpendView = SpentBy | "model_alias";
-export type AliasPart = Schemas["UsagePart"];
+export type SpendView = SpendGrouping | "model_alias";
+type AliasQuery = NonNullable<paths["/api/admin/usage/spend/model-aliases"]["get"]["parameters"]["query"]>;
+export type AliasSort = NonNullable<AliasQuery["sort"]>;
+export type AliasSpendItem = Schemas["AliasSpendItem"];
 export type AliasPeriod = "week" | "month";
 /** `custom` is the time between the days `from` and `to`. */
 export type SpendPeriod = "week" | "month" | "quarter" | "custom";
 
 export const PAGE_SIZE = 50;
-export const DEFAULT_SORT: Sort = "-cost_usd";
+export const DEFAULT_SORT = "-cost_usd" satisfies Sort & AliasSort;
 const DAY_MS = 86_400_000;
 const PERIOD_DAYS: Record<Exclude<SpendPeriod, "custom">, number> = { week: 7, month: 30, quarter: 90 };
 
 export interface SpendFilters {
-  by: SpentBy;
+  by: SpendGrouping;
   period: SpendPeriod;
   from?: string | undefined;
   to?: string | undefined;
@@ -44,14 +46,15 @@ export function useSpend(filters: SpendFilters, page: number) {
   });
 }
 
-/** The usage of each model alias, or of each deployment of one alias. Those with the most requests come first. */
-export function useAliasSpend(period: AliasPeriod, alias: string | undefined) {
+/** A page of model aliases, or of the deployments of one alias. */
+export function useAliasSpend(period: AliasPeriod, alias: string | undefined, sort: AliasSort, page: number) {
   return useQuery({
-    queryKey: ["spend", "aliases", period, alias],
+    queryKey: ["spend", "aliases", period, alias, sort, page],
     placeholderData: keepPreviousData,
-    queryFn: async () => {
-      const query = alias === undefined ? { period, by: "model_alias" as const } : { period, by: "deployment" as const, model_alias: alias };
-      return (await dataOf(api.GET("/api/admin/usage/series", { params: { query } }))).parts;
+    queryFn: () => {
+      const query: AliasQuery = { by: alias === undefined ? "model_alias" : "deployment", ...daysOf({ period }), sort, page, page_size: PAGE_SIZE };
+      if (alias !== undefined) query.model_alias = alias;
+      return dataOf(api.GET("/api/admin/usage/spend/model-aliases", { params: { query } }));
     },
   });
 }

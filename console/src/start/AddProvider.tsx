@@ -1,10 +1,11 @@
 import { useMemo, useState } from "react";
 import { api, dataOf } from "../api/client";
 import { ApiError } from "../api/errors";
+import { MUST_BE_NEW } from "../api/versions";
 import { useSyncModels } from "../models/api";
 import { Skeleton } from "../parts/states";
 import { toast } from "../parts/toasts";
-import { MUST_BE_NEW, useProviders, useSetCredentials } from "../providers/api";
+import { useProviders, useSetCredentials } from "../providers/api";
 import { CredentialsForm } from "../providers/CredentialsForm";
 import { texts } from "../texts";
 import { modelTexts } from "../texts/models";
@@ -22,7 +23,7 @@ export function AddProvider({ onDone }: { onDone: () => void }) {
     <CredentialsForm
       taken={taken} onCancel={onDone}
       onSubmit={async (id, credentials) => {
-        await setCredentials.mutateAsync({ id, credentials, header: id === addedId ? {} : MUST_BE_NEW });
+        await setCredentials.mutateAsync({ id, credentials, header: id === addedId ? { "If-Match": "*" } : MUST_BE_NEW });
         setAddedId(id);
         const health = await dataOf(api.POST("/api/admin/providers/{provider_id}/health-check", { params: { path: { provider_id: id } } }));
         if (health.health_check_status !== "healthy") {

@@ -1,6 +1,8 @@
 /** Kill switches: their state, changes, and the propagation of changes. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, type Schemas } from "../api/client";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, listOf, type Schemas } from "../api/client";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import type { SwitchState } from "./choices";
 
 export type ProviderSwitch = Schemas["ProviderSummary"];
 export type ModelSwitch = ProviderSwitch["models"][number];
@@ -12,11 +14,19 @@ const REFRESH_MS = 10_000;
 const PENDING_REFRESH_MS = 1_000;
 const RECENT_CHANGES = 20;
 
-export function useSwitches() {
+export interface SwitchFilters {
+  search?: string | undefined;
+  state?: SwitchState | undefined;
+}
+
+/** A page of models by provider. A provider without models is treated as a model. */
+export function useSwitches({ search, state }: SwitchFilters, page: number) {
+  const query = { search, kill_switch_active: state === "stopped" ? true : undefined, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
   return useQuery({
-    queryKey: ["kill-switches"],
+    queryKey: ["kill-switches", "list", query],
+    placeholderData: keepPreviousData,
     refetchInterval: REFRESH_MS,
-    queryFn: () => dataOf(api.GET("/api/v1/admin/kill-switch/providers")),
+    queryFn: () => listOf<ProviderSwitch>(api.GET("/api/v1/admin/kill-switch/providers", { params: { query } })),
   });
 }
 

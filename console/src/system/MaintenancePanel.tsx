@@ -53,7 +53,7 @@ function Switch({ maintenance }: { maintenance: Maintenance }) {
   const { maintenance_enabled: isOn } = maintenance;
   const [open, setOpen] = useState<"start" | "end" | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);
-  const change = useSwitchMaintenance();
+  const change = useSwitchMaintenance(maintenance.etag);
   const close = () => setOpen(null);
   return (
     <span className={styles["actions"]}>
@@ -77,7 +77,9 @@ function Switch({ maintenance }: { maintenance: Maintenance }) {
 function StartForm({ maintenance, onDone }: { maintenance: Maintenance; onDone: () => void }) {
   const system = systemTexts;
   const { maintenance_enabled: isOn } = maintenance;
-  const change = useSwitchMaintenance();
+  // The panel loads the state again while the form is open.
+  const [version] = useState(maintenance.etag);
+  const change = useSwitchMaintenance(version);
   const form = useForm({ defaultValues: { message: maintenance.message ?? "", drain_timeout_seconds: isOn ? 0 : DEFAULT_DRAIN_SECONDS } });
   const { errors } = form.formState;
   return (

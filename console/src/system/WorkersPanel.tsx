@@ -22,7 +22,7 @@ export function WorkersPanel({ workers }: { workers: Workers }) {
       ) : workers.nodes === undefined ? (
         <p className={styles["text"]}>{system.workersSummary(workers.count, workers.silent ?? 0, workers.revision_lag ?? 0)}</p>
       ) : (
-        <DataTable label={system.workers} columns={COLUMNS} rows={workers.nodes} idOf={(worker) => `${worker.kind} ${worker.name}`} />
+        <DataTable label={system.workers} columns={COLUMNS} rows={workers.nodes} rowId={(worker) => `${worker.kind} ${worker.name}`} />
       )}
     </Panel>
   );

@@ -1,40 +1,17 @@
 /** The system: health of components, workers, versions, maintenance, and results of diagnostic checks. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { changeOf, versionedOf } from "../api/versions";
 
-export type Status = "healthy" | "degraded" | "unhealthy" | "unknown";
-export type Maintenance = Schemas["Maintenance"];
+export type Status = Component["status"];
+export type Maintenance = Schemas["Maintenance"] & { etag: string };
 export type Finding = Schemas["Finding"];
 
-export interface Component {
-  status: Status;
-  detail?: string | null;
-  latency_ms?: number | null;
-  pool?: { max: number; in_use: number };
-  workers?: number;
-  waiting_jobs?: number;
-  bytes?: number;
-}
-
-export interface Worker {
-  name: string;
-  kind: string;
-  silent_seconds: number;
-  revision?: number;
-  revision_lag?: number;
-  active?: number;
-  jobs?: boolean;
-  drain?: { connected: boolean; backlog_bytes: number };
-}
-
-export interface Workers {
-  status: Status;
-  count?: number;
-  silent?: number;
-  revision_lag?: number;
-  /** Only operators of the platform receive this field. */
-  nodes?: Worker[];
-}
+type Components = Schemas["SystemHealth"]["components"];
+/** A component that has one status, with the fields of all such components. */
+export type Component = Components["redis"] & Partial<Components["database"] & Components["celery_workers"] & Components["journal"]>;
+export type Workers = Components["nodes"];
+export type Worker = NonNullable<Workers["nodes"]>[number];
 
 const REFRESH_MS = 5_000;
 const DIAGNOSIS_REFRESH_MS = 60_000;
@@ -47,13 +24,9 @@ export function useHealth() {
     refetchInterval: REFRESH_MS,
     queryFn: async () => {
       const { status, components } = await dataOf(api.GET("/api/admin/system/health"));
-      const { providers = {}, nodes, ...others } = components;
-      return {
-        status,
-        components: others as unknown as Record<string, Component>,
-        providers: Object.values(providers as unknown as Record<string, Component>).map((provider) => provider.status),
-        workers: nodes as unknown as Workers,
-      };
+      const { providers, nodes: workers, ...others } = components;
+      const ofOneStatus: Record<string, Component> = others;
+      return { status, components: ofOneStatus, providers: Object.values(providers).map((provider) => provider.status), workers };
     },
   });
 }
@@ -74,14 +47,17 @@ export function useMaintenance() {
   return useQuery({
     queryKey: ["system", "maintenance"],
     refetchInterval: REFRESH_MS,
-    queryFn: () => dataOf(api.GET("/api/admin/system/maintenance")),
+    queryFn: (): Promise<Maintenance> => versionedOf(api.GET("/api/admin/system/maintenance")),
   });
 }
 
-export function useSwitchMaintenance() {
+/** Starts or ends maintenance, or changes its message. The API refuses this if somebody else has changed the state since
+ * `version`. */
+export function useSwitchMaintenance(version: string) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (body: Schemas["MaintenanceSwitch"]) => dataOf(api.POST("/api/admin/system/maintenance", { body })),
+    mutationFn: (body: Schemas["MaintenanceSwitch"]) =>
+      changeOf(version, (header) => api.POST("/api/admin/system/maintenance", { params: { header }, body })),
     onSettled: () => client.invalidateQueries({ queryKey: ["system"] }),
   });
 }

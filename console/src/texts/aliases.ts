@@ -18,7 +18,7 @@ export const aliasTexts = {
     lowest_latency: "The deployment with the lowest median latency of the last five minutes.",
   },
   sticky: "Keep a conversation at its deployment",
-  stickyHint: "Then the provider's prompt cache contains the beginning of the conversation. Only with the balance “By weight”.",
+  stickyHint: "The provider's prompt cache can then reuse the beginning of the conversation. Only with the balance “By weight”.",
   deploymentsHint: "Models of the catalog. The lowest tier with an available deployment answers. A deployment with the weight 0 is used only if the others of the tier fail.",
   deployment: (at: number) => `Deployment ${at}`,
   model: "Model",

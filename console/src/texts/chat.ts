@@ -49,7 +49,7 @@ export const chatTexts = {
   rename: "Rename",
   renameTitle: "Rename the conversation",
   name: "Title",
-  nameHint: "Without a title, it is shown as untitled.",
+  nameHint: "A conversation without a title is shown as untitled.",
   copyCurl: "Copy as curl",
   curlCopied: "The command was copied. It reads the key from GATEHOUSE_API_KEY.",
   remove: "Delete",

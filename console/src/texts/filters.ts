@@ -22,7 +22,7 @@ export const filterTexts = {
   instruction: "Instruction",
   instructionHint: "It is put before the system prompt of every conversation.",
   testTitle: "Test a text",
-  testText: "What the filters in force do with a text. It is not stored.",
+  testText: "Shows what the active filters do with a text. The text is not stored.",
   text: "Text",
   member: "As a member of",
   test: "Test text",

@@ -15,7 +15,7 @@ export const groupTexts = {
   created: "Created",
   manage: "Members…",
   membersOf: (name: string) => `Members of “${name}”`,
-  membersText: "Changes are in force at once.",
+  membersText: "Changes take effect immediately.",
   noMembers: "The group has no members",
   searchMembers: "Search members",
   noMemberMatches: "No member matches the search",

@@ -8,6 +8,12 @@ export const oauthTexts = {
   newText: "A program that calls the API as itself. Its secret is shown once, right after this.",
   empty: "No OAuth clients yet",
   emptyText: "A program that belongs to nobody, such as a nightly job, calls the API with the scopes that you give it.",
+  detailsOf: (name: string) => `Details of “${name}”`,
+  yes: "Yes",
+  no: "No",
+  created: "Created",
+  by: (name: string) => `by ${name}`,
+  changed: "Last changed",
   nameHint: "What it is, for example “nightly reports”.",
   clientId: "Client ID",
   secret: "Client secret",
@@ -30,9 +36,9 @@ export const oauthTexts = {
   lifetime: "A token is valid for (minutes)",
   lifetimeHint: "At most 1,440.",
   platformWide: "For all organizations",
-  platformWideHint: "For operators: an application that people of every organization may sign in to.",
+  platformWideHint: "People of every organization can sign in to it. Otherwise, those of your organization can.",
   redirects: "Redirect URIs",
-  redirectsHint: "One per line, where people are sent back after they signed in. Compared letter by letter.",
+  redirectsHint: "For an application that people sign in to: where they are sent back, one URI per line. Compared letter by letter.",
   userScopes: "What it may do for people who sign in",
   userScopesHint: "Within these scopes, its tokens have the rights of the person. Without any, it only signs people in.",
   public: "Cannot keep a secret",
@@ -47,6 +53,10 @@ export const oauthTexts = {
   rotatedText: (until: string, atOnce: boolean) =>
     atOnce ? "It is not shown again. The previous secret is refused from now on." : `It is not shown again. The previous secret is accepted until ${until}.`,
   grace: "The previous secret is accepted for",
-  graces: { "": "The usual time", "0": "No time: it ends now", "3600": "1 hour", "86400": "1 day", "604800": "7 days" },
+  graceOfInstallation: (seconds: number) => {
+    const [count, unit] = seconds % 86400 === 0 && seconds > 0 ? [seconds / 86400, "day"] : seconds % 3600 === 0 && seconds > 0 ? [seconds / 3600, "hour"] : [seconds, "second"];
+    return `The installation's time: ${count.toLocaleString("en")} ${count === 1 ? unit : `${unit}s`}`;
+  },
+  graces: { "": "The installation's time", "0": "No time: it ends now", "3600": "1 hour", "86400": "1 day", "604800": "7 days" },
   deleteText: "It gets no tokens any more. This cannot be undone.",
 } as const;

@@ -17,7 +17,7 @@ export const providerTexts = {
   empty: "No provider is set up",
   emptyText: "Add one with its credentials. They are stored encrypted and never shown again.",
   newTitle: "Add a provider",
-  newText: "Credentials are stored encrypted and never shown again. A second account of a kind gets a name of its own.",
+  newText: "Credentials are stored encrypted and never shown again. A second account of the same kind needs its own name.",
   kind: "Provider",
   kindHeader: "Kind",
   kindsLabel: "Kinds",

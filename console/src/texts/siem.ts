@@ -36,7 +36,6 @@ export const siemTexts = {
   index: "Index",
   indexHint: "Leave it empty for the collector's default.",
   collectorsIndex: "The collector's",
-  byDefault: "Default",
   token: "Token",
   tokenHint: "It is stored sealed, and never shown.",
   tokenKept: "Leave it empty to keep the stored token. Another host needs it again.",

@@ -2,7 +2,7 @@
 export const spendTexts = {
   title: "Spend",
   by: "Group by",
-  bys: { user: "Users", group: "Groups", api_key: "API keys", model_alias: "Model aliases" },
+  groupings: { user: "Users", group: "Groups", api_key: "API keys", model_alias: "Model aliases" },
   period: "Period",
   periods: { week: "Last 7 days", month: "Last 30 days", quarter: "Last 90 days", custom: "From … to …" },
   from: "First day (UTC)",
@@ -15,6 +15,7 @@ export const spendTexts = {
   cost: "Cost",
   share: "Share",
   sum: (cost: string, requests: string, tokens: string) => `In all: ${cost} · ${requests} requests · ${tokens} tokens`,
+  sumOfAliases: (cost: string, requests: string) => `In all: ${cost} · ${requests} requests`,
   keysOf: (name: string) => `API keys of ${name}`,
   usersOf: (name: string) => `Users of ${name}`,
   requestsOf: (name: string) => `Requests of ${name}`,

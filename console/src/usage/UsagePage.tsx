@@ -1,7 +1,7 @@
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { ChartColumn } from "lucide-react";
 import { useMemo } from "react";
-import { useSession } from "../api/queries";
+import { useRights, useSession } from "../api/queries";
 import { Figure, FigureRow } from "../overview/Figures";
 import { buttonClass } from "../parts/Button";
 import { type Column, DataTable } from "../parts/DataTable";
@@ -60,13 +60,14 @@ export function UsagePage() {
 
 function Models({ models, stale, period }: { models: UsageModel[] | undefined; stale: boolean; period: UsagePeriod }) {
   const { id } = useSession().user;
+  const { seesAll } = useRights();
   const columns = useMemo((): Column<UsageModel>[] => [
-    { id: "model", header: usageTexts.model, meta: { width: "40%" }, cell: ({ row }) => <Model model={row.original} user={id} period={period} /> },
+    { id: "model", header: usageTexts.model, meta: { width: "40%" }, cell: ({ row }) => <Model model={row.original} user={seesAll ? id : undefined} period={period} /> },
     { id: "requests", header: usageTexts.requests, meta: { align: "end" }, cell: ({ row }) => count(row.original.requests) },
     { id: "input", header: usageTexts.input, meta: { align: "end", hideBelow: "tablet" }, cell: ({ row }) => count(row.original.input_tokens + row.original.cached_tokens) },
     { id: "output", header: usageTexts.output, meta: { align: "end", hideBelow: "tablet" }, cell: ({ row }) => count(row.original.output_tokens) },
     { id: "cost", header: usageTexts.cost, meta: { align: "end" }, cell: ({ row }) => dollars(row.original.cost_usd) },
-  ], [id, period]);
+  ], [id, seesAll, period]);
   return (
     <Panel
       title={usageTexts.models}
@@ -77,7 +78,7 @@ function Models({ models, stale, period }: { models: UsageModel[] | undefined; s
           <Link to="/start" className={buttonClass("primary")}>{texts.overview.firstSteps}</Link>
         </EmptyState>
       ) : (
-        <DataTable label={usageTexts.models} columns={columns} rows={models} idOf={modelId} stale={stale} />
+        <DataTable label={usageTexts.models} columns={columns} rows={models} rowId={modelId} stale={stale} />
       )}
     </Panel>
   );
@@ -87,8 +88,8 @@ function modelId({ provider, model_id: model }: UsageModel): string {
   return `${provider ?? ""}/${model ?? ""}`;
 }
 
-/** The model as a link to the user's requests to this model. */
-function Model({ model: { provider, model_id: model }, user, period }: { model: UsageModel; user: string; period: UsagePeriod }) {
+/** The model as a link to the user's requests to this model. `user` is set if the list of requests has other users' too. */
+function Model({ model: { provider, model_id: model }, user, period }: { model: UsageModel; user: string | undefined; period: UsagePeriod }) {
   if (provider === null || model === null) return <span className={styles["none"]}>{usageTexts.noModel}</span>;
   return (
     <Link className={styles["model"]} to="/requests" search={{ user, provider, model, period }} title={`${provider}/${model}`}>

@@ -34,7 +34,7 @@ export function UsersPage() {
   }), [navigate]);
   const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  const filter = (changed: typeof filters) => void navigate({ search: ({ page: _, user: __, ...now }) => ({ ...now, ...changed }) });
+  const updateFilters = (changed: typeof filters) => void navigate({ search: ({ page: _, user: __, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
 
   return (
@@ -43,23 +43,23 @@ export function UsersPage() {
       actions={administers && (
         <Button ref={opener} look="primary" onClick={() => setCreating(true)}><Plus aria-hidden />{userTexts.new}</Button>
       )}
-      bar={
+      filterBar={
         <>
-          <FilterField label={userTexts.search} placeholder={userTexts.searchPlaceholder} value={filters.search} onChange={(search) => filter({ search })} />
-          <FilterSelect label={userTexts.role} value={filters.role ?? ""} onChange={({ target }) => filter({ role: (target.value || undefined) as Role | undefined })}>
+          <FilterField label={userTexts.search} placeholder={userTexts.searchPlaceholder} value={filters.search} onChange={(search) => updateFilters({ search })} />
+          <FilterSelect label={userTexts.role} value={filters.role ?? ""} onChange={({ target }) => updateFilters({ role: (target.value || undefined) as Role | undefined })}>
             <option value="">{userTexts.anyRole}</option>
             {ROLES.map((role) => <option key={role} value={role}>{texts.roleOf(role)}</option>)}
           </FilterSelect>
           <FilterSelect
             label={userTexts.kind} value={filters.kind ?? ""}
-            onChange={({ target }) => filter({ kind: KINDS.find((kind) => kind === target.value) })}
+            onChange={({ target }) => updateFilters({ kind: KINDS.find((kind) => kind === target.value) })}
           >
             <option value="">{userTexts.anyKind}</option>
             {KINDS.map((kind) => <option key={kind} value={kind}>{userTexts.kindFilters[kind]}</option>)}
           </FilterSelect>
           <FilterSelect
             label={userTexts.status} value={filters.active === undefined ? "" : String(filters.active)}
-            onChange={({ target }) => filter({ active: target.value === "" ? undefined : target.value === "true" })}
+            onChange={({ target }) => updateFilters({ active: target.value === "" ? undefined : target.value === "true" })}
           >
             <option value="">{userTexts.anyStatus}</option>
             <option value="true">{userTexts.active}</option>
@@ -70,7 +70,7 @@ export function UsersPage() {
       }
     >
       <ListPanel
-        label={userTexts.title} list={users} columns={columns} idOf={(user) => user.id} page={page} sort={sort} maxTotal={MAX_TOTAL}
+        label={userTexts.title} list={users} columns={columns} rowId={(user) => user.id} page={page} sort={sort} maxTotal={MAX_TOTAL}
         isFiltered={isFiltered} onClear={clear} none={userTexts.noneMatch} selectedId={openId} onOpen={open}
         onSort={(next) => void navigate({ search: { ...filters, sort: next as Sort } })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}

@@ -41,23 +41,23 @@ export function WebhooksPage() {
   }), [navigate]);
   const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
   const isFiltered = [filters.search, filters.event, filters.enabled].some((value) => value !== undefined);
-  const filter = (changed: WebhookFilters) => void navigate({ search: { ...filters, ...changed } });
+  const updateFilters = (changed: WebhookFilters) => void navigate({ search: { ...filters, ...changed } });
   const clear = () => void navigate({ search: {} });
   const opened = useOpenRow(openId, list.data?.rows, useWebhook);
   return (
     <Page
       title={webhooks.title} actions={administers && <CreateWebhook />}
-      bar={
+      filterBar={
         <>
           <FilterField
             label={texts.rules.search} placeholder={webhooks.searchPlaceholder} value={filters.search}
-            onChange={(search) => filter({ search })}
+            onChange={(search) => updateFilters({ search })}
           />
           <ChoiceFilter
             label={webhooks.events} any={webhooks.anyEvent} values={EVENT_TYPES} nameOf={(event) => event} value={filters.event}
-            onChange={(event) => filter({ event })}
+            onChange={(event) => updateFilters({ event })}
           />
-          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => updateFilters({ enabled })} />
           {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
@@ -74,9 +74,9 @@ export function WebhooksPage() {
         ) : (
           <>
             <DataTable
-              label={webhooks.title} columns={columns} rows={list.data?.rows} idOf={(webhook) => webhook.id}
+              label={webhooks.title} columns={columns} rows={list.data?.rows} rowId={(webhook) => webhook.id}
               selectedId={openId} onOpen={open} stale={list.isPlaceholderData}
-              sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => filter({ sort: sort as Sort })}
+              sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => updateFilters({ sort: sort as Sort })}
             />
             {list.data !== undefined && (
               <Pager

@@ -34,7 +34,7 @@ export function useWebhooks(filters: WebhookFilters, page: number) {
   });
 }
 
-/** A webhook by its id. The page needs it if the URL names a webhook that is not on the loaded page of the list. */
+/** A webhook by its id. The page needs it if the URL refers to a webhook that is not on the loaded page of the list. */
 export function useWebhook(id: string | undefined) {
   return useQuery({
     queryKey: ["webhooks", "one", id],

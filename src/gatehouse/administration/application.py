@@ -16,7 +16,7 @@ from gatehouse import __version__
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.http import handlers
 from gatehouse.foundation.http.documentation import page
-from gatehouse.foundation.http.envelopes import ErrorForms
+from gatehouse.foundation.http.envelopes import ErrorFormats
 from gatehouse.foundation.http.handlers import ErrorResponses
 from gatehouse.foundation.http.middleware.known_parameters import KnownParameters
 from gatehouse.foundation.http.middleware.read_only import ReadOnlyFields
@@ -41,7 +41,7 @@ def build_application(
     title: str,
     summary: str,
     families: Sequence[APIRouter],
-    forms: ErrorForms,
+    formats: ErrorFormats,
     *,
     tolerant: tuple[str, ...],
     moving: Collection[str],
@@ -63,7 +63,7 @@ def build_application(
         openapi_url=None if documentation is None else "/openapi.json",
         lifespan=lifespan,
     )
-    responses = handlers.install(app, forms, unavailable=unavailable, unknown=unknown)
+    responses = handlers.install(app, formats, unavailable=unavailable, unknown=unknown)
     app.add_middleware(KnownParameters, responses=responses, tolerant=tolerant)
     app.add_middleware(ReadOnlyFields, responses=responses, moving=moving, shown_elsewhere=shown_elsewhere)
     for family in families:

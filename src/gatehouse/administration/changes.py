@@ -1,5 +1,6 @@
-"""What the changes of the platform and of the portal have in common: the actor, the request, and the fields of an audit
-event that follow from them. `load_row` loads a row that a request concerns."""
+"""`AuditedChange` is the base class of changes made through the platform and the portal. It holds the actor and the
+request, and builds the audit event fields from them. `load_row` loads the row that a request identifies, for example by
+an id in the path."""
 
 from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
@@ -27,7 +28,7 @@ class RequestOrigin(msgspec.Struct, frozen=True):
 
 
 class Actor(Protocol):
-    """A caller, as audit events name it."""
+    """A caller: its type and id, as recorded in audit events."""
 
     @property
     def kind(self) -> Enum: ...
@@ -63,23 +64,24 @@ class AuditedChange(Generic[A]):
 
 async def load_row(
     session: AsyncSession,
-    row: type[R],
-    key: "InstrumentedAttribute[Any]",
+    row_class: type[R],
+    column: "InstrumentedAttribute[Any]",
     value: object,
-    missing: type[NotFound],
+    not_found_error: type[NotFound],
     *,
     lock: bool,
 ) -> R:
-    """Return the row whose column `key` has the value. Raises `missing` if the session's organization has no such row,
-    or if the value is None.
+    """Return the row in which `column` has the value. Raises `not_found_error` if the session's organization has no
+    such row, or if the value is None.
 
-    Pass `lock` if the request can change the row, so that concurrent changes are serialized."""
+    If `lock` is true, the row is locked, so that concurrent changes are serialized. Pass true if the request can change
+    the row."""
     if value is None:
-        raise missing
-    query = select(row).where(key == value)
+        raise not_found_error
+    query = select(row_class).where(column == value)
     if lock:
         query = query.with_for_update()
     record = (await session.scalars(query)).one_or_none()
     if record is None:
-        raise missing
+        raise not_found_error
     return record

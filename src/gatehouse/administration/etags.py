@@ -43,8 +43,8 @@ class Versions:
         """Set the row that the request concerns. The row must be locked if the request changes it.
 
         The response has the `ETag` of the row if it shows the row or a part of it. This is the case if there is no
-        `parameter`, if the path ends with the `parameter` that names the row, or if the path ends with the parameter
-        and `part`."""
+        `parameter`, if the path ends with the `parameter` that identifies the row, or if the path ends with the
+        parameter and `part`."""
         path: str = self._request.scope["route"].path
         self._row = row
         self._response_shows_row = parameter is None or path.endswith(f"{{{parameter}}}{part}")
@@ -68,7 +68,11 @@ class Versions:
             self._set_etag(self._request.scope["state"]["response_headers"])
 
     def _set_etag(self, headers: MutableHeaders | dict[str, str]) -> None:
-        if self._row is not None and inspect(self._row).persistent:
+        if self._row is None:
+            return
+        # A deleted row has no version. A row that was never stored, such as a default, has one.
+        state = inspect(self._row)
+        if state.persistent or state.transient:
             version = tag(self._row)
             if version is not None:
                 headers["ETag"] = version

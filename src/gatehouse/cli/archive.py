@@ -22,7 +22,7 @@ _TENANT = click.option("--tenant", help="Only the data of this organization, by 
 class Archive(NamedTuple):
     installed: "Installation"
     sealer: "Sealer"
-    place: "ArchiveStorage"
+    storage: "ArchiveStorage"
     connection: "Connection"
 
     def tenant(self, slug: str | None) -> UUID | None:
@@ -61,7 +61,7 @@ def query(sql: str, tenant: str | None, form: str) -> None:
     with _open_archive() as archive_access:
         try:
             for text in FORMS[form](
-                querying.query(archive_access.connection, archive_access.place, sql, archive_access.tenant(tenant))
+                querying.query(archive_access.connection, archive_access.storage, sql, archive_access.tenant(tenant))
             ):
                 click.echo(text, nl=False)
         except querying.BadQuery as error:
@@ -100,7 +100,7 @@ def verify(tenant: str | None) -> None:
         files = manifest.list_files(archive_access.connection, archive_access.tenant(tenant))
         for file in files:
             try:
-                verifying.check(archive_access.sealer, archive_access.place, file)
+                verifying.check(archive_access.sealer, archive_access.storage, file)
             except verifying.DamagedFile as error:
                 unsound += 1
                 click.echo(f"{file.path}: {error}")

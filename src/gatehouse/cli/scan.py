@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from gatehouse.engine.dlp.decide import Hit
 
-#: A file that has a NUL byte in its first `_FIRST_BLOCK_BYTES` bytes counts as binary.
+#: A file that has a NUL byte in its first `_FIRST_BLOCK_BYTES` bytes is treated as binary.
 _NUL: Final = b"\0"
 _FIRST_BLOCK_BYTES: Final = 8192
 _SKIPPED_FOLDERS: Final = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})

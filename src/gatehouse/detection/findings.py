@@ -9,8 +9,8 @@ import msgspec
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
     """A detected value. `start` and `end` count Unicode code points of the caller's text, never of a view of it.
-    `score` is between 0.0 and 1.0. `source` names the detector: the id of a pattern, the name of a recognizer, or a
-    label of the semantic tier."""
+    `score` is between 0.0 and 1.0. `source` identifies the detector: the id of a pattern, the name of a recognizer, or
+    a label of the semantic tier."""
 
     start: int
     end: int

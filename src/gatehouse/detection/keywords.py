@@ -29,7 +29,7 @@ _unspaced: Final = re2.compile(rf"[{_UNSPACED}]")
 _MAX_MEMORY_BYTES: Final = 16 << 20
 #: Maximum white space, in characters, within a match that lies across the end of a passage.
 _MAX_OVERLAP_CHARACTERS: Final = 4_096
-#: A letter that is added to an incomplete passage, so that the cut does not count as the beginning or end of a word.
+#: A letter that is added to an incomplete passage, so that the cut is not treated as the beginning or end of a word.
 _CONTINUATION: Final = "x"
 
 
@@ -68,7 +68,7 @@ def passages(text: str, longest: int, *, json_escapes: bool = False) -> Iterator
             yield (passage if is_last else passage + _CONTINUATION).encode("utf-8", "replace")
         if is_last:
             return
-        # A run of white space counts as one blank.
+        # A run of white space is treated as one blank.
         tail = re.sub(r"\s+", " ", piece[-_MAX_OVERLAP_CHARACTERS - longest :])
         before, start = _CONTINUATION + tail[-longest - 1 :], end
 

@@ -7,8 +7,9 @@ Routed       + the models that may answer             made by `routing.chain.Cho
 Admitted     + the reserved amount; all checks passed made by `budget.reserve`
 
 CallerResults and Exchange refer to these states. They contain the results of the steps and are filled while the request
-proceeds. No state is changed after it was made. A call's inspection, rule events and sample are made with the call and
-filled by its stages, because they are recorded no matter which stage ends the request.
+proceeds. The other states are frozen. Four parts of a CallRequest are filled or rewritten by its stages: the decoded
+call, whose texts DLP redacts, and the inspection, the rule events and the sample, which are recorded no matter which
+stage ends the request. `Derived` caches values that are computed from the call when they are first needed.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -262,8 +263,8 @@ class Exchange(CallerResults, kw_only=True):
     """
 
     call_request: CallRequest | None = None
-    #: the end user that the body names, as the user is recorded; None if the body names none, or if DLP did not let it
-    #: pass
+    #: the end user that the body names, as the user is recorded; None if the body specifies none, or if DLP did not let
+    #: it pass
     end_user: str | None = None
     #: decision of the routing policy; None if no policy applied, or if the request ended before routing
     choice: PolicyChoice | None = None
@@ -284,6 +285,8 @@ class Exchange(CallerResults, kw_only=True):
     cost_text: str | None = None
     #: failed attempts, oldest first
     attempts: list[Attempt] = []
+    #: the first candidate whose dialect cannot express the call, and the error that says why
+    not_convertible: tuple[Candidate, Refusal] | None = None
     #: monotonic time at which the last attempt began
     attempt_started: float = 0.0
     #: duration of the attempt at `chosen`, until its whole answer or the first event of its stream; None if no attempt
@@ -327,7 +330,7 @@ class Exchange(CallerResults, kw_only=True):
     @property
     def fallbacks(self) -> int:
         """Return the number of models that failed or were skipped before the model that answered. Failed attempts of
-        the answering model do not count."""
+        the answering model are not counted."""
         order = self.routed.order if self.routed else ()
         if not self.attempts and not order:
             return 0

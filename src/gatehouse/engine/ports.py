@@ -50,7 +50,7 @@ class Counters(Protocol):
 
 
 class Maintenance(msgspec.Struct, frozen=True):
-    """A maintenance mode in force. `retry_after` is in seconds."""
+    """An active maintenance mode. `retry_after` is in seconds."""
 
     message: str
     retry_after: int

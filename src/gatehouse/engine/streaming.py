@@ -15,7 +15,7 @@ from gatehouse.engine.exchange import Answer, Exchange
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.providers.failure import ProviderFailed
-from gatehouse.engine.routing.attempts import AllProvidersFailed, ProviderTimeout
+from gatehouse.engine.routing.failed_attempts import AllProvidersFailed, ProviderTimeout
 from gatehouse.engine.settling import Settlement
 from gatehouse.engine.stages.calls.record import Recorder
 from gatehouse.engine.verdict import Refuse, Verdict

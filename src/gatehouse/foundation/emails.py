@@ -6,7 +6,7 @@ import email_validator
 from pydantic import AfterValidator, Field
 
 #: the maximum length of an address (RFC 5321, 4.5.3.1)
-MAX_CHARS: Final = 254
+MAX_ADDRESS_CHARACTERS: Final = 254
 
 # Private networks use these domains for the addresses of users, among them the first admin.
 for _domain in ("local", "test"):
@@ -53,6 +53,6 @@ def domain(address: str) -> str:
 #: type of a body's field; the value is normalized
 Email = Annotated[
     str,
-    Field(max_length=MAX_CHARS, examples=["ada@example.com"], json_schema_extra={"format": "email"}),
+    Field(max_length=MAX_ADDRESS_CHARACTERS, examples=["ada@example.com"], json_schema_extra={"format": "email"}),
     AfterValidator(normalize),
 ]

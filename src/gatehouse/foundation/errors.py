@@ -31,8 +31,8 @@ class Refusal(Exception):
     type: ClassVar[str] = "internal_error"
     code: ClassVar[str | None] = None
     message: ClassVar[str] = "Unexpected error."
-    #: an error form that overrides the family's (`foundation.http.envelopes`), or None for the family's
-    form: ClassVar[Literal["detail", "error_message", "error_details", "gateway", "anthropic"] | None] = None
+    #: an error format that overrides the family's (`foundation.http.envelopes`), or None for the family's
+    error_format: ClassVar[Literal["detail", "error_message", "error_details", "gateway", "anthropic"] | None] = None
 
     def __init__(self, message: str | None = None, *, headers: Mapping[str, str] | None = None, **extra: Any) -> None:
         self.text = message or self.message

@@ -4,7 +4,7 @@ import random
 import time
 from uuid import UUID
 
-_LOW = (1 << 62) - 1
+_LOW_BITS_MASK = (1 << 62) - 1
 
 
 def new_id() -> UUID:
@@ -12,5 +12,5 @@ def new_id() -> UUID:
     milliseconds = time.time_ns() // 1_000_000
     # An id is no secret, so the random bits need not be unpredictable. `random` needs no system call.
     random_bits = random.getrandbits(74)
-    value = milliseconds << 80 | 0x7 << 76 | (random_bits >> 62) << 64 | 0x2 << 62 | (random_bits & _LOW)
+    value = milliseconds << 80 | 0x7 << 76 | (random_bits >> 62) << 64 | 0x2 << 62 | (random_bits & _LOW_BITS_MASK)
     return UUID(int=value)

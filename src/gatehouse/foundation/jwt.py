@@ -20,7 +20,7 @@ from gatehouse.foundation.errors import Unauthenticated
 
 ALGORITHM: Final = "RS256"
 _KEY_BITS: Final = 2048
-_MAX_TOKEN_CHARS: Final = 8192
+_MAX_TOKEN_CHARACTERS: Final = 8192
 #: allowed difference between the clocks of two machines
 _LEEWAY_SECONDS: Final = 5
 
@@ -160,7 +160,7 @@ def verify(
     Requires valid `exp`, `iat`, `iss` and `aud`. Raises `ExpiredToken`, `UnknownKey`, `InvalidToken`. A call costs an
     RSA verification, so callers should cache verified tokens until `exp`.
     """
-    if len(token) > _MAX_TOKEN_CHARS:
+    if len(token) > _MAX_TOKEN_CHARACTERS:
         raise InvalidToken
     rules = JWTClaimsRegistry(
         now=int(time.time() if now is None else now),

@@ -20,7 +20,7 @@ REDACTED: Final = "[redacted]"
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 _MAX_DEPTH: Final = 6
-_MAX_TEXT_CHARS: Final = 16_384
+_MAX_TEXT_CHARACTERS: Final = 16_384
 
 _secret_name = re.compile(
     r"pass(word|wd|phrase)|secret|authorization|cookie|credential|api[_-]?key|private[_-]?key|master[_-]?key"
@@ -68,7 +68,7 @@ def without_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any])
 def redacted(text: str) -> str:
     """Returns a text in which everything that has the form of a secret is redacted. The text is truncated to 16,384
     characters."""
-    text = text[:_MAX_TEXT_CHARS]
+    text = text[:_MAX_TEXT_CHARACTERS]
     for pattern, replacement in _SECRET_TEXTS:
         text = pattern.sub(replacement, text)
     return text

@@ -150,7 +150,7 @@ class CommonSettings(BaseModel):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """Returns the settings. An empty variable counts as unset. Raises `BadSettings`."""
+        """Returns the settings. An empty variable is treated as unset. Raises `BadSettings`."""
         settings, faults = cls.read(environment)
         if faults or settings is None:
             raise BadSettings("\n".join(faults))

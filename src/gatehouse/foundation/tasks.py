@@ -1,7 +1,8 @@
 """Background tasks that run until they are cancelled, and threads for work that would block the event loop.
 
 Short work that needs no limit (reading a file, compiling a draft) uses `asyncio.to_thread`. The inspection of long
-texts uses a scheduler that is fair between organizations (`engine.dlp.turns`).
+texts uses a scheduler that is fair between organizations (`engine.dlp.turns`). All pools, their bounds and the reasons
+are in docs/decisions/threads.md.
 """
 
 import asyncio
@@ -11,14 +12,14 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gatehouse.foundation.errors import Unavailable
 
 T = TypeVar("T")
 
 
-async def cancel_all(*tasks: asyncio.Task[None]) -> None:
+async def cancel_all(*tasks: asyncio.Task[Any]) -> None:
     """Cancels the tasks and waits for their end."""
     for task in tasks:
         task.cancel()

@@ -26,7 +26,7 @@ from gatehouse.foundation.http.request_body import RequestBody
 from gatehouse.ingress import receive as receiving
 from gatehouse.ingress.answers import CLIENT_LEFT_MESSAGE, AsgiWriter, ResponseWriter, send_answer
 from gatehouse.ingress.in_progress import InProgress
-from gatehouse.ingress.models import error_form, model_list
+from gatehouse.ingress.models import error_format, model_list
 from gatehouse.ingress.protocol import set_disconnect_callback
 
 T = TypeVar("T")
@@ -262,7 +262,7 @@ class Gateway:
 
 
 def _error_answer(error: Refusal, x: Received) -> Answer:
-    response = rendered(error, error_form(x))
+    response = rendered(error, error_format(x))
     return Answer(status=response.status, headers=response.headers, body=response.body)
 
 

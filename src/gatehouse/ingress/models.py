@@ -15,12 +15,12 @@ from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.exchange import Answer, CallerResults, Received
 from gatehouse.engine.run import Engine
 from gatehouse.engine.stages.candidates.route import ModelNotFound
-from gatehouse.foundation.http.envelopes import ANTHROPIC, GATEWAY, ErrorForm
+from gatehouse.foundation.http.envelopes import ANTHROPIC, GATEWAY, ErrorFormat
 from gatehouse.policy.catalog import ModelRecord
 
 #: maximum of `limit`, and its default
 MAX_PAGE_MODELS: Final = 1000
-MAX_SEARCH_CHARS: Final = 255
+MAX_SEARCH_CHARACTERS: Final = 255
 
 
 class Model(msgspec.Struct):
@@ -56,7 +56,7 @@ def for_anthropic(x: Received) -> bool:
     return "anthropic-version" in x.headers
 
 
-def error_form(x: Received) -> ErrorForm:
+def error_format(x: Received) -> ErrorFormat:
     return ANTHROPIC if for_anthropic(x) else GATEWAY
 
 
@@ -85,8 +85,8 @@ def _openai_list(models: Mapping[str, ModelRecord]) -> ModelList:
 
 def _matching(usable: Mapping[str, ModelRecord], search: str) -> list[str]:
     """Return the sorted names that contain the text, or whose display names do. Raises `InvalidField`."""
-    if len(search) > MAX_SEARCH_CHARS:
-        raise InvalidField("search", f"`search` must have at most {MAX_SEARCH_CHARS} characters.")
+    if len(search) > MAX_SEARCH_CHARACTERS:
+        raise InvalidField("search", f"`search` must have at most {MAX_SEARCH_CHARACTERS} characters.")
     part = search.casefold()
     return sorted(
         name

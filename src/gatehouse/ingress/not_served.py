@@ -63,22 +63,22 @@ class NotServed(NotFound):
     """The path belongs to a known model API that Gatehouse does not serve."""
 
     code = "not_served"
-    form = "gateway"
+    error_format = "gateway"
 
 
 class NotServedToAnthropic(NotFound):
     code = "not_served"
-    form = "anthropic"
+    error_format = "anthropic"
 
 
 class UnknownPath(NotFound):
     code = "unknown_path"
-    form = "gateway"
+    error_format = "gateway"
 
 
 class UnknownPathToAnthropic(NotFound):
     code = "unknown_path"
-    form = "anthropic"
+    error_format = "anthropic"
 
 
 def refusal(method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:

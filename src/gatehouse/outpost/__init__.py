@@ -2,7 +2,7 @@
 requests while the platform is unreachable, and uploads its records when the platform is reachable again. See
 docs/outposts.md.
 
-    policy         the bundle in force, the long poll for the next one, bundles from a file, credentials, switches
+    policy         the active bundle, the long poll for the next one, bundles from a file, credentials, switches
     platform_link  the client of the platform, heartbeats to the portal, peers and their tokens
     money          the outpost's budgets, leases between peers, spent amounts on disk
     records        the upload, the audit log and its export, direct SIEM events, thinning on a full disk

@@ -225,10 +225,13 @@ class OutpostHost:
             parts.push_async_callback(self.platform.close)
         parts.callback(self.records.close)
         parts.push_async_callback(self.receivers.close)
-        # SIEM and upload are stopped after the journal is closed, because they then forward its last records.
+        # SIEM and upload are started before all parts that write records, and stopped after the journal is closed, so
+        # that they forward its last records.
         if self.siem is not None:
+            self.siem.start()
             parts.push_async_callback(self.siem.stop)
         if self.upload is not None:
+            self.upload.start()
             parts.push_async_callback(self.upload.stop)
         parts.push_async_callback(self.journal.close)
         parts.push_async_callback(self.outbound.close)
@@ -248,10 +251,6 @@ class OutpostHost:
         if self.follower is not None:
             self.follower.start()
             parts.push_async_callback(self.follower.stop)
-        if self.upload is not None:
-            self.upload.start()
-        if self.siem is not None:
-            self.siem.start()
         if self.heartbeat is not None:
             self.heartbeat.start()
             parts.push_async_callback(self.heartbeat.stop)
@@ -264,13 +263,13 @@ class OutpostHost:
         purging = asyncio.create_task(self._purge(), name="purge")
         parts.push_async_callback(cancel_all, purging)
         # Stopped first, because their calls use all other parts.
-        parts.push_async_callback(self.engine.shadows.stop)
+        parts.push_async_callback(self.engine.stop)
 
     async def override(
         self, *, disabled: Mapping[str, frozenset[str]] | None = None, routes: Mapping[str, str] | None = None
     ) -> None:
         """Replaces overrides, except those for which None is passed. When this method returns, the overrides are stored
-        and in force. If it raises `OSError`, nothing has changed."""
+        and active. If it raises `OSError`, nothing has changed."""
         async with self.state.change_lock:
             previous = self.state.current.overrides
             overrides = Overrides(
@@ -286,7 +285,7 @@ class OutpostHost:
         log.warning("outpost.overrides_set", disabled=len(overrides.disabled), routes=len(overrides.routes))
 
     async def set_budget(self, budget: BudgetSet) -> None:
-        """Replaces the budget. When this method returns, the budget is stored and in force. If it raises `OSError`,
+        """Replaces the budget. When this method returns, the budget is stored and active. If it raises `OSError`,
         nothing has changed."""
         async with self.state.change_lock:
             previous = self.state.current.budget
@@ -325,7 +324,7 @@ class OutpostHost:
             self.follower.poll_now()
 
     def _activated(self, in_force: InForce) -> None:
-        """Publishes the metrics of a bundle that is now in force, and loads the models that its rules need, so that no
+        """Publishes the metrics of a bundle that is now active, and loads the models that its rules need, so that no
         request waits for them."""
         bundle, snapshot = in_force.bundle, in_force.snapshot
         self.metrics.policy_version.read(lambda: bundle.version)

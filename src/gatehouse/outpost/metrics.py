@@ -9,8 +9,8 @@ class OutpostMetrics(GatewayMetrics):
     """The metrics of one outpost."""
 
     def __init__(self, home: Path) -> None:
-        self.policy_version = max_gauge("service_outpost_policy_version", "Version of the bundle in force.")
-        self.policy_age = max_gauge("service_outpost_policy_age_seconds", "Age of the bundle in force.")
+        self.policy_version = max_gauge("service_outpost_policy_version", "Version of the active bundle.")
+        self.policy_age = max_gauge("service_outpost_policy_age_seconds", "Age of the active bundle.")
         self.platform_silence = max_gauge(
             "service_outpost_platform_silence_seconds", "Time since the platform last responded."
         )

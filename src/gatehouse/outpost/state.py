@@ -47,8 +47,8 @@ class LocalState:
     def __init__(self, folder: Path) -> None:
         self._path = folder / _FILE
         self._write_lock = asyncio.Lock()
-        #: A caller holds this lock while it stores a change and puts it in force, so that the next caller reads a state
-        #: that is both stored and in force.
+        #: A caller holds this lock while it stores a change and activates it, so that the next caller reads a state
+        #: that is both stored and active.
         self.change_lock = asyncio.Lock()
         self.current = self._load()
         #: Returns whether the peer with this id has sent a message recently. If so, only a message of the peer releases

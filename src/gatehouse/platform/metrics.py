@@ -33,7 +33,7 @@ class PlatformMetrics(GatewayMetrics):
             "service_drain_lag_seconds", "Age of the oldest record that is not in the database yet."
         )
         self.notifications = notifications()
-        self.webhook_lag = max_gauge("service_webhook_lag_seconds", "Since when the oldest event waits for its turn.")
+        self.webhook_lag = max_gauge("service_webhook_lag_seconds", "Age of the oldest event that is due.")
         self.siem_backlog = max_gauge("service_siem_backlog_events", "Events that wait to be forwarded to a SIEM.")
         self.siem_failing = max_gauge("service_siem_failing_receivers", "SIEM receivers that do not take what waits.")
         self.redis_degraded = max_gauge("service_redis_degraded", "1: a process counts by itself, without Redis.")

@@ -107,5 +107,5 @@ class GovernanceRecords(msgspec.Struct, frozen=True, kw_only=True):
     unregistered_model_tier: str = "tier_4"
     #: action for models that are not validated in the registry
     registry_enforcement: RegistryEnforcement = "off"
-    #: whether policy rules are in force
+    #: whether policy rules are active
     governance_enabled: bool = True

@@ -34,7 +34,7 @@ from gatehouse.portal.status_cache import TokenStatusCache
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between two checks of the database. It counts as unavailable after the second number of seconds without a
+#: Seconds between two checks of the database. It is treated as unavailable after the second number of seconds without a
 #: response.
 _CHECK_INTERVAL_SECONDS: Final = 1.0
 _UNAVAILABLE_SECONDS: Final = 5.0
@@ -84,12 +84,11 @@ class PortalHost:
                 parts.push_async_callback(self.counters.close)
                 await self.counters.start()
             parts.push_async_callback(self.outbound.close)
-            tasks = (
-                asyncio.create_task(self._check_database(), name="database check"),
-                asyncio.create_task(self.jobs.run(), name="jobs"),
-                asyncio.create_task(repeat_all(duties, self.job_context), name="duties"),
-            )
-            parts.push_async_callback(cancel_all, *tasks)
+            checking = asyncio.create_task(self._check_database(), name="database check")
+            parts.push_async_callback(cancel_all, checking)
+            parts.push_async_callback(cancel_all, asyncio.create_task(self.jobs.run(), name="jobs"))
+            repeating = asyncio.create_task(repeat_all(duties, self.job_context), name="duties")
+            parts.push_async_callback(cancel_all, repeating)
             if not self.platform.configured:
                 log.warning(
                     "platform.not_configured", reason="PLATFORM_URL is not set: organizations are not provisioned"

@@ -32,8 +32,8 @@ class PortalCallerKind(StrEnum):
 class PortalCaller(msgspec.Struct, frozen=True, kw_only=True):
     """An authenticated caller.
 
-    `id` names the caller in audit rows: the fingerprint of a key, the `jti` of a token, or the id of a member or
-    outpost. `org_id` is None for the admin key if the path names no organization. `jti`, `plan`, `issued_at` and
+    `id` identifies the caller in audit rows: the fingerprint of a key, the `jti` of a token, or the id of a member or
+    outpost. `org_id` is None for the admin key if the path contains no organization. `jti`, `plan`, `issued_at` and
     `expires_at` are those of the token. `family` is the `jti` of the first token in a series of refreshed tokens.
     `signed_in_at` is the time at which a member signed in, or at which the admin key issued the first token of the
     series. All times are Unix times.

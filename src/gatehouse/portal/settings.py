@@ -11,7 +11,7 @@ from gatehouse.foundation.settings import CommonSettings, Origin, WebAddress
 from gatehouse.portal.identity import Plan
 
 #: Minimum length of an admin key. The key gives access to every organization, so it must be hard to guess.
-_MIN_KEY_CHARS: Final = 16
+_MIN_KEY_CHARACTERS: Final = 16
 
 
 def _digests(value: object) -> object:
@@ -19,8 +19,10 @@ def _digests(value: object) -> object:
     if not isinstance(value, str):
         return value
     keys = [key.strip() for key in value.split(",") if key.strip()]
-    if any(len(key) < _MIN_KEY_CHARS for key in keys):
-        raise ValueError(f"a key needs at least {_MIN_KEY_CHARS} characters; create one with: openssl rand -hex 32")
+    if any(len(key) < _MIN_KEY_CHARACTERS for key in keys):
+        raise ValueError(
+            f"a key needs at least {_MIN_KEY_CHARACTERS} characters; create one with: openssl rand -hex 32"
+        )
     return tuple(map(digest, keys))
 
 

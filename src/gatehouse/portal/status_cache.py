@@ -17,7 +17,7 @@ from gatehouse.portal.identity import OrgId, PortalCaller
 from gatehouse.portal.platform_link.openid_provider import Person
 
 CACHE_SECONDS: Final = 0.5
-_MAX_CACHED: Final = 10_000
+_MAX_CACHED_STATUSES: Final = 10_000
 
 _READ: Final = text(
     "SELECT o.status, o.plan_tier, EXTRACT(EPOCH FROM o.tokens_revoked_before)::float8 AS revoked_before,"
@@ -61,7 +61,7 @@ class TokenStatusCache:
         if generation == self._generation:
             self._cache[key] = (queried_at, status)
             self._cache.move_to_end(key)
-            if len(self._cache) > _MAX_CACHED:
+            if len(self._cache) > _MAX_CACHED_STATUSES:
                 self._cache.popitem(last=False)
         return status
 

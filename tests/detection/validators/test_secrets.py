@@ -1,4 +1,4 @@
-"""Values that count as secrets, and values that do not."""
+"""Values that are treated as secrets, and values that are not."""
 
 import base64
 

@@ -51,7 +51,7 @@ VIOLATION = (403, "policy_violation")
         ('mcp.tool == "read"', {}, (200, None)),
         ('mcp.arguments.to == "bob"', {"to": "bob"}, VIOLATION),
         ('mcp.arguments.to == "bob"', {"to": "eve"}, (200, None)),
-        # A condition that fails counts as true for BLOCK.
+        # A condition that fails is treated as true for BLOCK.
         ('mcp.arguments.to.startsWith("bob")', {}, VIOLATION),
         ('mcp.arguments.to.startsWith("bob")', {"to": 1}, VIOLATION),
         ("has(mcp.arguments.n) && mcp.arguments.n > 5", {"n": 10**30}, VIOLATION),

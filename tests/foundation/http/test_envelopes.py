@@ -7,7 +7,7 @@ import pytest
 from gatehouse.foundation import errors
 from gatehouse.foundation.errors import FieldFault
 from gatehouse.foundation.http import envelopes
-from gatehouse.foundation.http.envelopes import CODED, DETAIL, GATEWAY, PORTAL, ErrorForms, rendered
+from gatehouse.foundation.http.envelopes import CODED, DETAIL, GATEWAY, PORTAL, ErrorFormats, rendered
 
 
 class GroupNameTaken(errors.Conflict):
@@ -18,7 +18,7 @@ class GroupNameTaken(errors.Conflict):
 class PolicyConflict(errors.Conflict):
     code = "policy_conflict"
     message = "The group has a policy."
-    form = "error_message"
+    error_format = "error_message"
 
 
 class MaintenanceMode(errors.Unavailable):
@@ -36,7 +36,7 @@ FIELDS = [{"field": "cap.limit_usd", "message": "must be positive"}, {"field": "
 
 
 @pytest.mark.parametrize(
-    ("form", "error", "body"),
+    ("error_format", "error", "body"),
     [
         (
             envelopes.gateway,
@@ -120,12 +120,12 @@ FIELDS = [{"field": "cap.limit_usd", "message": "must be positive"}, {"field": "
         ),
     ],
 )
-def test_each_form_has_its_own_body(form, error, body):
-    assert form(error) == body
+def test_each_format_has_its_own_body(error_format, error, body):
+    assert error_format(error) == body
 
 
 @pytest.mark.parametrize(
-    ("path", "form"),
+    ("path", "error_format"),
     [
         ("/v1/chat/completions", envelopes.GATEWAY),
         ("/v1/chat/completions/", envelopes.GATEWAY),
@@ -151,16 +151,16 @@ def test_each_form_has_its_own_body(form, error, body):
         ("/oauth" + "/x" * 10_000, envelopes.OAUTH),
     ],
 )
-def test_a_path_has_the_form_of_its_prefix(path, form):
-    assert ErrorForms().for_path(path) is form
+def test_a_path_has_the_format_of_its_prefix(path, error_format):
+    assert ErrorFormats().for_path(path) is error_format
 
 
 def test_the_longest_family_prefix_wins():
     registry = CODED.validating({"a": 422, "b": 400, "c": 422})
-    forms = ErrorForms({"/api/admin/models": registry, "/api/admin/models/catalog": DETAIL})
-    assert forms.for_path("/api/admin/models/1") is registry
-    assert forms.for_path("/api/admin/models/catalog/1/x") is DETAIL
-    assert forms.for_path("/api/admin/models-export") is DETAIL
+    formats = ErrorFormats({"/api/admin/models": registry, "/api/admin/models/catalog": DETAIL})
+    assert formats.for_path("/api/admin/models/1") is registry
+    assert formats.for_path("/api/admin/models/catalog/1/x") is DETAIL
+    assert formats.for_path("/api/admin/models-export") is DETAIL
 
 
 def test_failed_validation_has_the_status_of_family_and_variant():
@@ -188,7 +188,7 @@ def test_an_error_class_may_have_its_own_form():
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/oauth/token", "/api/x", "/api/scim/v2/Me"])
 def test_maintenance_looks_the_same_everywhere(path):
-    answer = rendered(MaintenanceMode(headers={"Retry-After": "30"}), ErrorForms().for_path(path))
+    answer = rendered(MaintenanceMode(headers={"Retry-After": "30"}), ErrorFormats().for_path(path))
     assert json.loads(answer.body) == {"error": "maintenance_mode", "message": "Back at noon."}
     assert (answer.status, answer.headers["Retry-After"]) == (503, "30")
 

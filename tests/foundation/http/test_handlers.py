@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from gatehouse.foundation import errors, log
-from gatehouse.foundation.http.envelopes import CODED, DETAIL, PORTAL, ErrorForms
+from gatehouse.foundation.http.envelopes import CODED, DETAIL, PORTAL, ErrorFormats
 from gatehouse.foundation.http.handlers import _FaultMiddleware, install
 from gatehouse.foundation.storage.away import DATABASE_UNAVAILABLE_ERRORS
 
@@ -35,9 +35,9 @@ class Gone(errors.NotFound):
     message = "Group not found"
 
 
-def build(forms: ErrorForms) -> FastAPI:
+def build(formats: ErrorFormats) -> FastAPI:
     app = FastAPI(redirect_slashes=False)
-    install(app, forms, unavailable=DATABASE_UNAVAILABLE_ERRORS)
+    install(app, formats, unavailable=DATABASE_UNAVAILABLE_ERRORS)
 
     for prefix in (
         "/api/detail",
@@ -81,10 +81,10 @@ def build(forms: ErrorForms) -> FastAPI:
 
 @pytest.fixture(scope="module")
 async def client():
-    forms = ErrorForms(
+    formats = ErrorFormats(
         {"/api/coded": CODED, "/api/strict": DETAIL.validating({"a": 422, "b": 400, "c": 422}), "/api/portal": PORTAL}
     )
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(build(forms)), base_url="http://x") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(build(formats)), base_url="http://x") as client:
         yield client
 
 
@@ -254,7 +254,7 @@ async def test_long_field_names_are_truncated(client):
 @pytest.mark.parametrize("inside", [True, False])
 async def test_an_unavailable_database_is_503_with_a_retry_time(error: Exception, inside: bool) -> None:
     app = FastAPI()
-    responses = install(app, ErrorForms({"/api/coded": CODED}), unavailable=DATABASE_UNAVAILABLE_ERRORS)
+    responses = install(app, ErrorFormats({"/api/coded": CODED}), unavailable=DATABASE_UNAVAILABLE_ERRORS)
 
     @app.get("/api/coded")
     async def route() -> None:
@@ -274,7 +274,7 @@ async def test_an_unavailable_database_is_503_with_a_retry_time(error: Exception
 async def test_the_log_of_a_fault_has_no_values_and_no_locals(capsys: pytest.CaptureFixture[str]) -> None:
     stored = "$argon2id$v=19$m=65536,t=3,p=4$c29tZXNhbHQ$aGFzaA"
     app = FastAPI()
-    install(app, ErrorForms(), unavailable=DATABASE_UNAVAILABLE_ERRORS)
+    install(app, ErrorFormats(), unavailable=DATABASE_UNAVAILABLE_ERRORS)
 
     @app.get("/api/detail")
     async def route() -> None:

@@ -1,4 +1,4 @@
-"""When a written record counts as stored."""
+"""When a written record is treated as stored."""
 
 import errno
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Invalid bundles are refused. The former bundle stays in force, and the status shows the reason."""
+"""Invalid bundles are refused. The former bundle stays active, and the status shows the reason."""
 
 import json
 import time
@@ -32,7 +32,7 @@ def platform() -> Iterator[FakePlatform]:
 
 @pytest.fixture
 def fresh(platform: FakePlatform) -> Iterator[OutpostServer]:
-    """Yields an outpost with version 10 in force, which refuses `zanzibar`."""
+    """Yields an outpost with the active version 10, which refuses `zanzibar`."""
     server = OutpostServer(platform)  # type: ignore[arg-type]
     platform.send(platform.bundle(server.id, 10, blocked="zanzibar"))
     with server as running:
@@ -49,7 +49,7 @@ def running(platform: FakePlatform) -> Iterator[OutpostServer]:
 
 @pytest.fixture
 def outpost(platform: FakePlatform, running: OutpostServer) -> OutpostServer:
-    """Yields an outpost with version 10 in force, for tests that do not change its version."""
+    """Yields an outpost with the active version 10, for tests that do not change its version."""
     before = policy(running)["activated_at"]
     platform.send(platform.bundle(running.id, 10, blocked="zanzibar"))
     until(lambda: (status := policy(running))["fault"] is None and status["activated_at"] > before)
@@ -88,7 +88,7 @@ def unsigned(signed: str) -> str:
 #: Fields of an invalid bundle of version 11, and the reason in the status.
 CONTENTS: dict[str, tuple[dict[str, Any], str]] = {
     "of another outpost": ({"outpost_id": uuid4()}, "it is for outpost"),
-    "of an older version": ({"version": 9}, "its version 9 is older than 10, which is in force"),
+    "of an older version": ({"version": 9}, "its version 9 is older than 10, which is active"),
     "of an unknown kind": ({"kind": "gatehouse/policy-bundle/2"}, "its kind is 'gatehouse/policy-bundle/2'"),
     "expired": ({"expires_at": int(time.time()) - 1}, "it has expired"),
     "of another organization": ({"tenant_id": uuid4()}, "its policy is another organization's"),

@@ -80,7 +80,7 @@ def test_a_polling_outpost_is_refused_immediately_after_its_revocation(trust: Tr
         trust.tell()
         fault = until(lambda: operator.get("/admin/api/status").json()["platform"]["fault"], 10)
         assert "401" in fault
-        # Its policy stays in force: a revoked outpost continues to serve requests.
+        # Its policy stays active: a revoked outpost continues to serve requests.
         assert outpost.ask().status_code == 200
 
 

@@ -20,7 +20,7 @@ def address(domain: str = "example.test") -> str:
 
 @pytest.fixture
 def domain(platform: RunningPlatform, tenant: Tenant) -> str:
-    """A proven domain of the tenant that is open for registration."""
+    """A verified domain of the tenant that is open for registration."""
     name = f"{uuid4().hex[:10]}.test"
     platform.sql(
         "INSERT INTO allowed_domains (tenant_id, domain, self_registration, verified_at) VALUES (%s, %s, true, now())",

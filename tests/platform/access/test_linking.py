@@ -27,7 +27,7 @@ LOGIN, REGISTER, USERS = "/api/auth/login", "/api/auth/register", "/api/admin/us
 
 @dataclass
 class World:
-    """An organization with a proven domain that is open for registration, and an address of that domain."""
+    """An organization with a verified domain that is open for registration, and an address of that domain."""
 
     platform: RunningPlatform
     tenant: Tenant
@@ -136,7 +136,7 @@ async def portal_owner(world: World, password: str) -> int:
 
 Source = Callable[[World, str], Awaitable[int]]
 SOURCES: list[Source] = [self_registration, invitation, administrator, scim, saml, portal_owner]
-#: Sources by which nobody has proven the address, except the organization's directory and identity provider.
+#: Sources by which nobody has verified the address, except the organization's directory and identity provider.
 UNPROVEN = {self_registration, administrator, portal_owner}
 FIRST_STATUS = {self_registration: 202, invitation: 201, administrator: 201, scim: 201, saml: 303, portal_owner: 200}
 
@@ -379,8 +379,8 @@ async def test_an_account_of_an_unproven_domain_is_not_taken_over(world: World) 
     assert (refused.status_code, refused.json()) == (
         403,
         {
-            "detail": "An account with this address was created here, and the organization has not proven the address's"
-            " domain. Ask your administrator to prove the domain, or to remove the account.",
+            "detail": "A local account has this address, and the organization has not verified the address's domain."
+            " Ask your administrator to verify the domain, or to remove the account.",
             "reason": "address_not_proven",
         },
     )
@@ -389,7 +389,7 @@ async def test_an_account_of_an_unproven_domain_is_not_taken_over(world: World) 
     assert await scim(world, "") == 200
     assert await world.accepted_credentials() == [True, True]
     assert world.account()["linked_at"] is None
-    # After the domain is proven, the same account is taken over.
+    # After the domain is verified, the same account is taken over.
     prove(world.platform, world.tenant, world.domain, jit=False)
     assert await saml(world, "") == 303
     assert await world.accepted_credentials() == [False, False]

@@ -457,7 +457,7 @@ async def test_the_page_names_a_bad_address_and_does_not_exist_without_mail(
 
 @pytest.fixture
 def domain(public: RunningPlatform, tenant: Tenant) -> str:
-    """A proven domain of the tenant that is open for registration."""
+    """A verified domain of the tenant that is open for registration."""
     name = f"{uuid4().hex[:10]}.test"
     public.sql(
         "INSERT INTO allowed_domains (tenant_id, domain, self_registration, verified_at) VALUES (%s, %s, true, now())",

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from joserfc import jwt as jose
 from joserfc.jwk import KeySet
-from tests.support.members import Member, member
+from tests.support.members import HASH, Member, member
 from tests.support.pages import Visitor, query_of
 from tests.support.platform import PASSWORD, RunningPlatform, Tenant
 
@@ -233,7 +233,7 @@ async def test_an_address_is_verified_only_if_its_domain_is_proven(
     marked_verified: bool,
     verified: bool,
 ) -> None:
-    """An address of a domain that the tenant has not proven is unverified, even if the user's row marks it as
+    """An address of a domain that the tenant has not verified is unverified, even if the user's row marks it as
     verified."""
     domain = f"{uuid4().hex[:12]}.example"
     prover = {"own": tenant, "another's": other_tenant}.get(domain_owner)
@@ -318,19 +318,23 @@ async def test_other_errors_are_returned_to_the_application(
     assert "code" not in result
 
 
-async def test_a_tenants_own_client_cannot_sign_users_in(
-    public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
+async def test_an_organizations_application_signs_in_its_own_people_only(
+    public: RunningPlatform, tenant: Tenant, other_tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
-    answer = await tenant.admin.client.post(CLIENTS, json={"name": "theirs", "redirect_uris": [CALLBACK]})
-    assert answer.status_code == 422
-    assert "redirect_uris" in answer.text
-    created = (await tenant.admin.client.post(CLIENTS, json={"name": "theirs"})).json()
-    answer = await tenant.admin.client.patch(CLIENTS + created["client_id"], json={"redirect_uris": [CALLBACK]})
-    assert answer.status_code == 422
-    # Redirect URIs in the row of such a client have no effect.
-    public.sql("UPDATE oauth_clients SET redirect_uris = %s::jsonb WHERE id = %s", [f'["{CALLBACK}"]', created["id"]])
+    answer = await tenant.admin.client.post(CLIENTS, json={"name": "the wiki", "redirect_uris": [CALLBACK]})
+    assert answer.status_code == 201, answer.text
+    wiki = answer.json()
+    eve = await member(public, other_tenant, signed_in=False)
+    await visitor.sign_in(eve.email)
+    await visitor.get(authorize_url(wiki))
+    refusal = query_of(visitor.page)
+    assert (refusal["error"], "code" in refusal) == ("access_denied", False)
+    await visitor.get("/login")
+    await visitor.client.post("/logout")
+    visitor.client.cookies.clear()
     await visitor.sign_in(ada.email)
-    assert (await visitor.get(authorize_url(created))).status_code == 400
+    tokens = (await exchange_code(public, wiki, await authorize(visitor, wiki))).json()
+    assert (await id_claims(public, tokens["id_token"]))["sub"] == str(ada.id)
 
 
 @pytest.mark.parametrize(
@@ -673,11 +677,35 @@ async def test_an_applications_token_ends_with_the_session_and_with_a_second_use
     assert (await app_client.get("/v1/models")).status_code == 401
 
 
-async def test_only_operators_set_the_user_scopes_of_a_client(public: RunningPlatform, tenant: Tenant) -> None:
-    admin = await member(public, tenant, role="admin")
-    answer = await admin.client.post(CLIENTS, json={"name": "own", "user_scopes": ["chat:write"]})
-    assert answer.status_code == 422
-    assert "user_scopes" in answer.text
+async def test_an_organizations_application_acts_for_its_own_people_only(
+    public: RunningPlatform, tenant: Tenant, other_tenant: Tenant, ada: Member, visitor: Visitor
+) -> None:
+    body = {"name": "own", "user_scopes": ["api:read"], "redirect_uris": [CALLBACK]}
+    created = (await tenant.admin.client.post(CLIENTS, json=body)).json()
+    await visitor.sign_in(ada.email)
+    app_client = public.client(await access_token(public, created, visitor, "openid api:read"))
+    assert (await app_client.get("/v1/models")).status_code == 200
+    # If the client belonged to another organization, its tokens would be refused.
+    public.sql("UPDATE oauth_clients SET tenant_id = %s WHERE id = %s", [other_tenant.id, created["id"]])
+    await public.host.feed._load_all()
+    assert (await app_client.get("/v1/models")).status_code == 401
+
+
+@pytest.mark.parametrize(("is_platform_wide", "status"), [(True, 200), (False, 404)])
+async def test_an_organizations_application_has_no_rights_of_operators(
+    public: RunningPlatform, portal: dict[str, Any], visitor: Visitor, is_platform_wide: bool, status: int
+) -> None:
+    client = await application(public, user_scopes=["admin:read"])
+    if not is_platform_wide:
+        public.sql("UPDATE oauth_clients SET tenant_id = %s WHERE id = %s", [DEFAULT_TENANT, client["id"]])
+    operator, email = await public.operator(), f"{uuid4().hex}@example.test"
+    public.sql("UPDATE users SET email = %s, password_hash = %s WHERE id = %s", [email, HASH, operator.id])
+    await public.host.feed._load_all()
+    await visitor.sign_in(email)
+    app_client = public.client(await access_token(public, client, visitor, "openid admin:read"))
+    assert (await app_client.get(CLIENTS)).status_code == 200
+    # Only operators can read platform-wide clients.
+    assert (await app_client.get(CLIENTS + portal["client_id"])).status_code == status
 
 
 # end of access tokens -----------------------------------------------------------------------------------------------

@@ -213,7 +213,7 @@ async def test_an_address_and_password_that_two_tenants_share_need_the_tenant(
 async def test_an_account_with_the_same_address_in_another_organization_does_not_prevent_a_sign_in(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, member: Member
 ) -> None:
-    """Any organization can create users with addresses of domains that it has not proven."""
+    """Any organization can create users with addresses of domains that it has not verified."""
     email = address()
     mine = await member(tenant, email)
     body = {"email": email, "password": PASSWORD}

@@ -23,6 +23,7 @@ from gatehouse.foundation.secrets.tokens import mint_token
 from gatehouse.platform.access.browser.cookie import COOKIE_NAME
 from gatehouse.platform.changes.change import DEFAULT_TENANT
 from gatehouse.platform.console.files import BUILT, INDEX
+from gatehouse.platform.live.replica.sign_in_policies import SessionRules
 
 ROOT: Final = Path(__file__).parents[3]
 CONSOLE: Final = ROOT / "console"
@@ -34,7 +35,6 @@ MAX_FIRST_LOAD_BYTES: Final = 250_000
 #: Limits that the sign-ins of tests do not reach.
 TIERS: Final = '{"/login": 100000000, "/console": 100000000, "POST /api/auth/session/token": 100000000}'
 DESK: Final = {"width": 1440, "height": 900}
-USER_AGENT: Final = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/142.0.0.0 Safari/537.36"
 
 
 @dataclass
@@ -132,7 +132,7 @@ def sign_in(server: GatehouseServer, page: Page, new_user: Callable[[str], Other
 
     async def signed_in(role: str = "admin", path: str = "/console") -> OtherUser:
         who = new_user(role)
-        await page.context.add_cookies([session_cookie(server, who)])  # type: ignore[list-item]
+        await page.context.add_cookies([await session_cookie(server, page, who)])  # type: ignore[list-item]
         await page.goto(path)
         # The button may be behind a dialog that opens with the page.
         await expect(page.get_by_role("button", name="Account", include_hidden=True)).to_be_visible()
@@ -141,14 +141,21 @@ def sign_in(server: GatehouseServer, page: Page, new_user: Callable[[str], Other
     return signed_in
 
 
-def session_cookie(server: GatehouseServer, who: OtherUser) -> dict[str, Any]:
-    """Open a session of the user in a browser, as a sign-in with the password does, and return its cookie."""
-    session_id, minted = new_id(), mint_token("gws_")
+async def session_cookie(server: GatehouseServer, page: Page, who: OtherUser) -> dict[str, Any]:
+    """Open a session of the user in the browser, as a sign-in with the password does, and return its cookie.
+    `test_sessions_browser` compares its rows with those of a sign-in through the pages."""
+    session_id, minted, rules = new_id(), mint_token("gws_"), SessionRules()
+    minutes = min(rules.session_timeout_minutes, rules.idle_timeout_minutes)
+    # One statement, so that both have the same time.
     server.sql(
-        "INSERT INTO sessions (id, tenant_id, user_id, expires_at, amr, user_agent)"
-        " VALUES (%s, %s, %s, now() + interval '1 day', %s, %s)",
-        [session_id, DEFAULT_TENANT, who.id, Jsonb(["pwd"]), USER_AGENT],
-    )
+        "WITH session AS (INSERT INTO sessions (id, tenant_id, user_id, expires_at, ip, amr, user_agent)"
+        " VALUES (%s, %s, %s, now() + make_interval(mins => %s), '127.0.0.1', %s, %s))"
+        " UPDATE users SET last_login_at = now() WHERE id = %s",
+        [
+            session_id, DEFAULT_TENANT, who.id, minutes, Jsonb(["pwd"]), await page.evaluate("navigator.userAgent"),
+            who.id,
+        ],
+    )  # fmt: skip
     server.sql(
         "INSERT INTO browser_sessions (digest, tenant_id, session_id) VALUES (%s, %s, %s)",
         [minted.digest, DEFAULT_TENANT, session_id],

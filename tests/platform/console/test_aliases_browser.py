@@ -64,7 +64,14 @@ async def test_an_alias_is_created_compared_edited_and_deleted(
     await assert_accessible(page)
     await modal(page).get_by_label("Period").select_option("week")
     await expect(table.get_by_role("row")).to_have_count(3)
+    await page.wait_for_url(re.compile(f"alias={stored[0]}.*compared=week"))
+    await page.reload()
+    await expect(modal(page).get_by_label("Period")).to_have_value("week")
+    await expect(table.get_by_role("row")).to_have_count(3)
     await page.keyboard.press("Escape")
+    await expect(modal(page)).to_be_hidden()
+    assert "alias=" not in page.url
+    assert "compared=" not in page.url
 
     await choose(page, name, "Edit…")
     await expect(dialog.get_by_label("Name", exact=True)).to_have_attribute("readonly", "")

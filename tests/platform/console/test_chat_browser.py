@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterator
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -11,6 +12,8 @@ from tests.platform.console.conftest import DESK, OtherUser, SignIn, api, check_
 from tests.support.accessibility import assert_accessible
 from tests.support.chromium import PHONE, needs_chromium
 from tests.support.server import GatehouseServer
+
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 pytestmark = needs_chromium
 
@@ -64,6 +67,40 @@ async def ask(page: Page, question: str, model: str = "sandbox/echo") -> None:
 async def is_answered(page: Page) -> None:
     await expect(page.get_by_role("button", name="Send")).to_be_visible()
     await expect(page.get_by_role("link", name="Details").last).to_be_visible()
+
+
+async def test_the_model_picker_offers_only_models_that_the_user_may_use(
+    server: GatehouseServer, page: Page, sign_in: SignIn, admin: httpx2.Client
+) -> None:
+    mark = uuid4().hex[:8]
+    server.sql(
+        "INSERT INTO model_configs (id, tenant_id, provider, model_id) SELECT gen_random_uuid(), %s, 'sandbox',"
+        " 'tokens-' || n || '-' || %s FROM generate_series(1, 60) n",
+        [DEFAULT_TENANT, mark],
+    )
+    try:
+        for model, access in ((f"tokens-1-{mark}-open", "open"), (f"tokens-1-{mark}-closed", "restricted")):
+            new = {"provider": "sandbox", "model_id": model, "access": access}
+            admin.post(CATALOG, json=new).raise_for_status()
+        off = admin.post(CATALOG, json={"provider": "sandbox", "model_id": f"tokens-1-{mark}-off"}).json()["id"]
+        admin.put(f"{CATALOG}{off}", json={"is_active": False}).raise_for_status()
+        server.settled()
+        who = await sign_in("user", "/console/chat")
+        picker = page.get_by_label("Model", exact=True)
+        # There are more models than a select offers, so they are searched.
+        search = page.get_by_role("searchbox", name="Search model")
+        await expect(search).to_be_visible()
+        await search.fill(f"tokens-1-{mark}")
+        offered = [f"sandbox/tokens-1-{mark}", f"sandbox/tokens-1-{mark}-open"]
+        await expect(picker.get_by_role("option")).to_have_text(["Your preferred model", re.compile("^auto"), *offered])
+        listed = api(server, who).get("/v1/models", params={"search": f"tokens-1-{mark}"}).json()["data"]
+        assert [model["id"] for model in listed] == offered
+        await search.fill(f"tokens-1-{mark}-closed")
+        await expect(picker.get_by_role("option", name=re.compile(mark))).to_have_count(0)
+    finally:
+        server.sql("DELETE FROM model_configs WHERE model_id LIKE %s", [f"%{mark}%"])
+        server.touch("policy", DEFAULT_TENANT)
+        server.settled()
 
 
 def stored(server: GatehouseServer, who: OtherUser) -> list[tuple[str, str]]:

@@ -17,6 +17,9 @@ pytestmark = needs_chromium
 GROUPS: Final = "/api/admin/groups"
 SAMPLING: Final = "/api/v1/admin/org/dlp-sampling"
 CONFIGURATION: Final = "/api/admin/config"
+SIEM: Final = "/api/v1/admin/siem"
+BUNDLES: Final = "/api/admin/compliance-bundles"
+MAINTENANCE: Final = "/api/admin/system/maintenance"
 REFUSAL: Final = "Somebody else has changed it"
 
 
@@ -142,3 +145,112 @@ async def test_a_configuration_entry_that_somebody_else_changed_is_kept(
     await dialog.get_by_role("button", name="Save").click()
     await expect(dialog).to_have_count(0)
     assert value() == before
+
+
+async def test_the_status_of_a_model_that_somebody_else_edited_is_kept(
+    server: GatehouseServer, page: Page, sign_in: SignIn, first: httpx2.Client
+) -> None:
+    model = f"m-{uuid4().hex[:8]}"
+    entry = first.post("/api/admin/models", json={"provider": "acme", "model_id": model}).json()["id"]
+    path = f"/api/admin/models/{entry}"
+    await sign_in("admin", f"/console/registry?entry={entry}")
+    moves, question = page.get_by_role("group", name="Move to"), page.get_by_role("dialog", name=f"Move acme/{model}")
+    move = moves.get_by_role("button").first
+    status = await move.inner_text()
+    await move.click()
+    first.put(path, json={"risk_tier": "tier_1", "owner": "Ada"}).raise_for_status()
+    await question.get_by_role("button", name="Move", exact=True).click()
+    await expect(page.get_by_text(REFUSAL).first).to_be_visible()
+    assert first.get(path).json()["validation_status"] == "draft"
+    # The dialog now shows the changed entry, so the status can be set.
+    await expect(page.get_by_role("dialog").filter(has_text="Ada").first).to_be_visible()
+    await question.get_by_role("button", name="Move", exact=True).click()
+    await expect(page.get_by_text(f"acme/{model} is now “{status}”").first).to_be_visible()
+    first.delete(path).raise_for_status()
+
+
+async def test_entity_types_that_somebody_else_changed_are_not_acknowledged(
+    page: Page, sign_in: SignIn, first: httpx2.Client
+) -> None:
+    body = {"name": f"Privacy {uuid4().hex[:8]}", "regulatory_framework": "GDPR", "version": "1"}
+    bundle = first.post(BUNDLES, json={**body, "seed_rule_mappings": ["iban"]}).json()["id"]
+    path = f"{BUNDLES}/{bundle}"
+    await sign_in("admin", f"/console/compliance?bundle={bundle}")
+    dialog = modal(page)
+    await expect(dialog.get_by_role("list", name="Entity types")).to_have_text("iban")
+    first.put(path, json={"seed_rule_mappings": ["email"]}).raise_for_status()
+    await dialog.get_by_role("button", name="Acknowledge").click()
+    await expect(page.get_by_text(REFUSAL).first).to_be_visible()
+    assert first.get(path).json()["acknowledged_at"] is None
+    await expect(dialog.get_by_role("list", name="Entity types")).to_have_text("email")
+    await dialog.get_by_role("button", name="Acknowledge").click()
+    await expect(dialog.get_by_role("button", name="Acknowledge")).to_have_count(0)
+    assert first.get(path).json()["acknowledged_at"] is not None
+    first.delete(path).raise_for_status()
+
+
+async def test_a_receiver_that_somebody_else_set_up_is_kept(
+    server: GatehouseServer, page: Page, sign_in: SignIn, first: httpx2.Client
+) -> None:
+    await sign_in("admin", "/console/siem")
+    await page.get_by_role("button", name="Set up a receiver").click()
+    dialog = modal(page)
+    await dialog.get_by_label("Type").select_option("Syslog over TCP")
+    await dialog.get_by_label("Host").fill("1.1.1.1")
+    await dialog.get_by_label("Port").fill("515")
+    try:
+        receiver = {"type": "syslog_tcp", "host": "1.1.1.1", "port": 514, "enabled": False}
+        first.put(SIEM, json=receiver).raise_for_status()
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog.get_by_role("alert")).to_contain_text(REFUSAL)
+        assert first.get(SIEM).json()["port"] == 514
+        await dialog.get_by_role("button", name="Cancel").click()
+        await page.get_by_role("button", name="Edit the receiver").click()
+        await expect(dialog.get_by_label("Port")).to_have_value("514")
+        await dialog.get_by_label("Port").fill("515")
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog).to_have_count(0)
+        assert first.get(SIEM).json()["port"] == 515
+    finally:
+        for table in ("siem_queue", "siem_cursors", "siem_targets"):
+            server.sql(f"DELETE FROM {table}")
+
+
+async def test_the_message_of_maintenance_that_another_operator_changed_is_kept(
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
+) -> None:
+    users = [await sign_in("admin", "/console/groups"), new_user("admin")]
+    for user in users:
+        server.sql("UPDATE users SET operator = true WHERE id = %s", [user.id])
+        server.touch("user", user.id)
+    server.settled()
+    other = api(server, users[1])
+
+    def message() -> str:
+        shown: str = other.get(MAINTENANCE).json()["message"]
+        return shown
+
+    await page.goto("/console/system")
+    on = {"enabled": True, "drain_timeout_seconds": 0}
+    try:
+        other.post(MAINTENANCE, json={**on, "message": "Back at noon."}).raise_for_status()
+        await page.get_by_role("button", name="Change message").click()
+        dialog = modal(page)
+        field = dialog.get_by_label("Message")
+        await expect(field).to_have_value("Back at noon.")
+        await field.fill("Back at two.")
+        other.post(MAINTENANCE, json={**on, "message": "Back at one."}).raise_for_status()
+        # The page behind the form shows the new message. The form still sends the version that it showed.
+        await expect(page.get_by_text("Back at one.")).to_have_count(1)
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog.get_by_role("alert")).to_contain_text(REFUSAL)
+        assert message() == "Back at one."
+        await dialog.get_by_role("button", name="Cancel").click()
+        await page.get_by_role("button", name="Change message").click()
+        await expect(field).to_have_value("Back at one.")
+        await field.fill("Back at two.")
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog).to_have_count(0)
+        assert message() == "Back at two."
+    finally:
+        other.post(MAINTENANCE, json={"enabled": False}).raise_for_status()

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC
 from typing import Final
 
 import httpx2
@@ -167,7 +168,7 @@ async def test_a_built_in_pattern_is_suppressed_from_a_finding_and_put_in_force_
 
     await page.get_by_role("button", name=re.compile("End the suppression of")).press("Enter")
     await modal(page).get_by_role("button", name="End suppression").press("Enter")
-    await expect(page.get_by_role("heading", name="All built-in patterns are in force")).to_be_visible()
+    await expect(page.get_by_role("heading", name="All built-in patterns are active")).to_be_visible()
     assert server.sql("SELECT count(*) FROM dlp_suppressions") == [(0,)]
 
 
@@ -212,7 +213,7 @@ async def test_a_change_is_replayed_on_recorded_requests_before_it_comes_into_fo
 
     await trial.get_by_label("Change").select_option("suppress")
     await trial.get_by_label("Pattern").select_option("email")
-    await expect(trial).to_contain_text("In force → Suppressed")
+    await expect(trial).to_contain_text("Active → Suppressed")
     await trial.get_by_role("button", name="Replay").click()
     await expect(result).to_contain_text("0 stricter0 weaker")
 
@@ -235,6 +236,38 @@ async def test_a_rule_has_a_dry_run_in_its_form(
     await assert_accessible(page)
     (stored,) = admin.get(RULES).json()
     assert stored["action_tier"] == "log_only"
+
+
+async def test_every_version_of_a_rule_is_reached_by_pages(
+    server: GatehouseServer, page: Page, sign_in: SignIn, admin: httpx2.Client
+) -> None:
+    rule = admin.post(RULES, json=RULE).json()["id"]
+    server.sql(
+        "INSERT INTO dlp_rule_versions (id, tenant_id, rule_id, change_type, old_values, new_values, changed_at)"
+        " SELECT gen_random_uuid(), tenant_id, rule_id, 'update', new_values, new_values || jsonb_build_object("
+        "'detector_name', 'Version ' || n), changed_at + n * interval '1 second'"
+        " FROM dlp_rule_versions, generate_series(1, 60) n WHERE rule_id = %s",
+        [rule],
+    )
+    await sign_in("admin", f"/console/dlp-rules?versions={rule}")
+    versions = modal(page).get_by_role("list", name="Versions, newest first").get_by_role("listitem")
+    await expect(versions).to_have_count(50)
+    await expect(versions.first).to_contain_text("Current")
+    await modal(page).get_by_role("button", name="Next").press("Enter")
+    await expect(versions).to_have_count(11)
+    assert "version_page=2" in page.url
+    await page.reload()
+    await expect(versions).to_have_count(11)
+    await expect(modal(page).get_by_text("Current")).to_have_count(0)
+    await assert_accessible(page)
+    # The first version of all can be restored too. The question names the time in UTC.
+    (at,) = server.sql("SELECT changed_at FROM dlp_rule_versions WHERE rule_id = %s AND change_type = 'create'", [rule])
+    await versions.last.get_by_role("button", name=re.compile("Restore the version of")).press("Enter")
+    question = modal(page).filter(has_text="Restore the version of").last
+    await expect(question).to_contain_text(f"{at[0].astimezone(UTC):%Y-%m-%d %H:%M:%S}")
+    await question.get_by_role("button", name="Restore", exact=True).press("Enter")
+    await expect(modal(page).get_by_role("navigation", name="Pages")).to_contain_text("of 62")
+    assert [stored["detector_name"] for stored in admin.get(RULES).json()] == [RULE["detector_name"]]
 
 
 async def test_an_auditor_sees_the_pages_about_dlp_without_buttons_that_change(

@@ -50,7 +50,7 @@ async def test_a_model_is_stopped_with_a_reason_and_released(
 ) -> None:
     caller = api(server, new_user("user"))
     key = caller.post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
-    await sign_in("admin", "/console/kill-switches")
+    await sign_in("admin", "/console/kill-switches?search=sandbox")
     await page.get_by_role("button", name=re.compile("Stop Echo")).click()
     dialog = modal(page)
     await dialog.get_by_label("Reason").select_option("cost_runaway")
@@ -72,7 +72,7 @@ async def test_a_model_is_stopped_with_a_reason_and_released(
 
 
 async def test_a_provider_is_stopped_as_a_whole(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
-    await sign_in("admin", "/console/kill-switches")
+    await sign_in("admin", "/console/kill-switches?search=sandbox")
     await page.get_by_role("button", name="Stop provider sandbox").click()
     await modal(page).get_by_role("button", name="Stop now").click()
     provider = page.get_by_role("region", name="sandbox", exact=True)
@@ -95,7 +95,7 @@ async def test_the_release_of_a_model_asks_for_a_second_factor(
     server.touch("tenant", DEFAULT_TENANT)
     server.settled()
     try:
-        await page.goto("/console/kill-switches")
+        await page.goto("/console/kill-switches?search=sandbox")
         await enter_password(page, who.email)
         await page.get_by_label("Code from your authenticator app").fill(code_of(secret))
         await page.keyboard.press("Enter")
@@ -562,7 +562,7 @@ async def test_auditors_can_only_read_and_users_have_no_links_to_these_pages(
     server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
     navigation = page.get_by_role("navigation", name="Main")
-    await sign_in("auditor", "/console/kill-switches")
+    await sign_in("auditor", "/console/kill-switches?search=sandbox")
     await expect(page.get_by_role("region", name="sandbox", exact=True)).to_be_visible()
     await expect(page.locator("main button:not(th button)")).to_have_count(0)
     await navigation.get_by_role("link", name="Users").click()

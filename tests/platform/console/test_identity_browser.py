@@ -82,8 +82,8 @@ async def visit(chrome: Browser, server: GatehouseServer) -> AsyncIterator[Visit
     await context.close()
 
 
-def proven_domain(server: GatehouseServer) -> str:
-    """Return a proven mail domain. Single sign-on creates accounts for addresses in it."""
+def verified_domain(server: GatehouseServer) -> str:
+    """Return a verified mail domain. Single sign-on creates accounts for addresses in it."""
     domain = f"{uuid4().hex[:12]}.test"
     server.sql(
         "INSERT INTO allowed_domains (tenant_id, domain, jit_provisioning, verified_at) VALUES (%s, %s, true, now())",
@@ -151,7 +151,7 @@ async def test_an_identity_provider_is_set_up_from_its_metadata_tested_and_left(
     address = await dialog.get_by_label("Sign-in address").inner_text()
     await assert_accessible(page)
     await dialog.get_by_role("button", name="Done").click()
-    name_id, email = uuid4().hex, f"ada@{proven_domain(server)}"
+    name_id, email = uuid4().hex, f"ada@{verified_domain(server)}"
     await provider.next(email=email, name_id=name_id)
     other = await visit(address)
     await expect(other.get_by_role("button", name="Account")).to_contain_text(email)
@@ -202,7 +202,7 @@ async def test_signing_out_warns_that_the_provider_session_may_remain(
     server: GatehouseServer, admin: httpx2.Client, provider: IdentityProvider, visit: Visit
 ) -> None:
     idp = admin.post(IDP, json={**provider.config, "slo_url": None}).json()["id"]
-    await provider.next(email=f"ada@{proven_domain(server)}", name_id=uuid4().hex)
+    await provider.next(email=f"ada@{verified_domain(server)}", name_id=uuid4().hex)
     page = await visit(f"{server.url}/api/saml/login?idp_id={idp}")
     await page.get_by_role("button", name="Account").click()
     await page.get_by_role("menuitem", name="Sign out").click()
@@ -473,9 +473,11 @@ async def test_an_administrator_ends_the_sessions_of_a_user(
 async def test_auditors_can_only_read_and_users_have_no_links_to_these_pages(
     page: Page, sign_in: SignIn, admin: httpx2.Client, provider: IdentityProvider
 ) -> None:
-    admin.post(IDP, json=provider.config).raise_for_status()
+    mapping = {"email": "urn:oid:1.2.3", "username": None, "groups": None}
+    admin.post(IDP, json={**provider.config, "attribute_mapping": mapping}).raise_for_status()
     admin.post("/api/admin/scim/token", json={"description": "Seen token"}).raise_for_status()
-    admin.post("/api/admin/oauth-clients/", json={"name": "Seen client"}).raise_for_status()
+    seen = {"name": "Seen client", "token_lifetime_seconds": 5400, "rate_limit_tier": "premium"}
+    client = admin.post("/api/admin/oauth-clients/", json=seen).json()["client_id"]
     navigation = page.get_by_role("navigation", name="Main")
     main = page.get_by_role("main")
     changes = main.get_by_role("button", name=re.compile("New|Add|Actions|Save"))
@@ -485,9 +487,27 @@ async def test_auditors_can_only_read_and_users_have_no_links_to_these_pages(
     await expect(page.get_by_label("Who needs one")).to_be_disabled()
     await expect(changes).to_have_count(0)
     await check_screen(page)
+    await page.get_by_role("button", name="Details of “a test's”").press("Enter")
+    await expect(modal(page)).to_contain_text(f"{provider.url}/slo")
+    await expect(modal(page)).to_contain_text("urn:oid:1.2.3")
+    await page.reload()
+    await expect(modal(page)).to_contain_text("urn:oid:1.2.3")
+    await assert_accessible(page)
+    await expect(modal(page).get_by_role("button")).to_have_count(1)
+    await page.keyboard.press("Escape")
     await navigation.get_by_role("link", name="OAuth clients").click()
     await expect(row(page, "Seen client")).to_be_visible()
     await expect(changes).to_have_count(0)
+    await page.get_by_role("button", name="Details of “Seen client”").press("Enter")
+    for text in (client, "Premium", "90"):
+        await expect(modal(page)).to_contain_text(text)
+    await expect(modal(page).get_by_role("button")).to_have_count(1)
+    await assert_accessible(page)
+    await page.goto(f"/console/oauth-clients?search=nobody&client={client}")
+    await expect(modal(page)).to_contain_text("Seen client")
+    await page.keyboard.press("Escape")
+    await expect(modal(page)).to_be_hidden()
+    assert "client=" not in page.url
     await page.goto(f"/console/users?user={who.id}")
     await expect(modal(page).get_by_role("list", name="Sessions")).to_contain_text("This one")
     await expect(modal(page).get_by_role("button", name=re.compile("End"))).to_have_count(0)

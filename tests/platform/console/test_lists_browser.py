@@ -147,6 +147,79 @@ async def test_keys_are_sorted_and_found_by_their_owners(
     assert "search=" not in page.url
 
 
+async def test_kill_switches_are_searched_filtered_and_paged_by_the_server(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    mark = uuid4().hex[:8]
+    provider = f"many-{mark}"
+    server.sql(
+        "INSERT INTO providers (tenant_id, id, name, kind) VALUES (%s, %s, 'Many', 'sandbox')",
+        [DEFAULT_TENANT, provider],
+    )
+    server.sql(
+        "INSERT INTO model_configs (id, tenant_id, provider, model_id, is_active) SELECT gen_random_uuid(), %s, %s,"
+        " %s || '-' || lpad(n::text, 2, '0'), false FROM generate_series(0, 51) n",
+        [DEFAULT_TENANT, provider, mark],
+    )
+    try:
+        await sign_in("admin", "/console/kill-switches")
+        search = page.get_by_role("searchbox", name="Provider or model")
+        await search.fill(provider)
+        await page.keyboard.press("Enter")
+        panel = page.get_by_role("region", name=provider, exact=True)
+        models = panel.get_by_role("listitem")
+        await expect(models).to_have_count(PAGE_SIZE)
+        await expect(panel).to_contain_text("50 of 52 models are shown.")
+        pager = page.get_by_role("navigation", name="Pages")
+        await expect(pager).to_contain_text("of 52")
+        await pager.get_by_role("button", name="Next").press("Enter")
+        await expect(models).to_have_count(2)
+        assert "page=2" in page.url
+        await page.reload()
+        await expect(models).to_have_count(2)
+        await expect(search).to_have_value(provider)
+        await models.last.get_by_role("button", name="Stop").press("Enter")
+        await modal(page).get_by_role("button", name="Stop now").press("Enter")
+        await expect(models.last).to_contain_text("Security event")
+        # The page of models that a switch stops has only this one.
+        await page.get_by_label("State").select_option("stopped")
+        await expect(models).to_have_count(1)
+        await expect(models).to_contain_text(f"{mark}-51")
+        await expect(pager).to_have_count(0)
+        assert "state=stopped" in page.url
+        assert "page=" not in page.url
+        await check_screen(page)
+        await search.fill(f"{mark} of nobody")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", name="No provider or model matches")).to_be_visible()
+        await page.get_by_role("main").get_by_role("button", name="Clear").last.press("Enter")
+        await expect(search).to_have_value("")
+        assert "state=" not in page.url
+    finally:
+        server.sql("DELETE FROM model_configs WHERE provider = %s", [provider])
+        server.sql("DELETE FROM providers WHERE id = %s", [provider])
+        server.touch("policy", DEFAULT_TENANT)
+
+
+async def test_the_opened_audit_event_is_in_the_address(page: Page, sign_in: SignIn) -> None:
+    await sign_in("auditor", "/console/audit?action=session.token_issued")
+    await page.locator("[data-open]").first.press("Enter")
+    await expect(modal(page)).to_contain_text("session.token_issued")
+    await page.wait_for_url(re.compile("event=[0-9]+"))
+    (sequence,) = re.findall("event=([0-9]+)", page.url)
+    await page.reload()
+    await expect(modal(page)).to_contain_text(f"{int(sequence):,}")
+    # An event that the list does not contain is loaded too.
+    await page.goto(f"/console/audit?action=login.succeeded&event={sequence}")
+    await expect(modal(page)).to_contain_text("session.token_issued")
+    await check_screen(page)
+    await page.keyboard.press("Escape")
+    await expect(modal(page)).to_be_hidden()
+    assert "event=" not in page.url
+    await page.goto("/console/audit?event=999999999")
+    await expect(modal(page).get_by_role("alert")).to_contain_text("There is no such event")
+
+
 async def test_members_of_a_large_group_are_paged_and_searched(
     server: GatehouseServer, page: Page, sign_in: SignIn
 ) -> None:
@@ -165,12 +238,21 @@ async def test_members_of_a_large_group_are_paged_and_searched(
     await dialog.get_by_role("button", name="Next").press("Enter")
     await expect(members).to_have_count(2)
     await expect(members.last).to_contain_text(f"{mark}-51@")
+    assert "members=2" in page.url
+    await page.reload()
+    await expect(members.last).to_contain_text(f"{mark}-51@")
     await dialog.get_by_role("searchbox", name="Search members").fill(f"{mark}-07")
     await page.keyboard.press("Enter")
     await expect(members).to_have_count(1)
     await expect(members.first).to_contain_text(f"{mark}-07@")
+    assert "members=" not in page.url
+    await page.reload()
+    await expect(members).to_have_count(1)
     await dialog.get_by_role("button", name="Clear").press("Enter")
     await expect(members).to_have_count(PAGE_SIZE)
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_be_hidden()
+    assert "group=" not in page.url
     server.sql("DELETE FROM groups WHERE id = %s", [group])
 
 

@@ -567,6 +567,35 @@ async def test_alerts_are_paged_sorted_and_filtered_by_the_server(
         server.sql("DELETE FROM alert_rules WHERE name LIKE %s", [f"{mark}%"])
 
 
+async def test_the_page_of_an_alerts_history_is_in_the_address(
+    server: GatehouseServer, page: Page, sign_in: SignIn, admin: httpx2.Client
+) -> None:
+    name = new_name("History")
+    body = {"name": name, "metric_type": "cost", "threshold": 1, "comparison": "gt", "window_minutes": 5}
+    rule = admin.post(ALERTS, json={**body, "enabled": False}).json()["id"]
+    server.sql(
+        "INSERT INTO alert_history (id, tenant_id, rule_id, rule_name, metric_type, metric_value, threshold,"
+        " comparison, triggered_at) SELECT gen_random_uuid(), tenant_id, id, name, metric_type, 1000 + n, 1, 'gt',"
+        " now() - n * interval '1 minute' FROM alert_rules, generate_series(1, 22) n WHERE id = %s",
+        [rule],
+    )
+    try:
+        await sign_in("auditor", f"/console/alerts?search={name.replace(' ', '+')}&alert={rule}")
+        records = modal(page).get_by_role("list", name="History").get_by_role("listitem")
+        await expect(records).to_have_count(20)
+        await modal(page).get_by_role("button", name="Next").press("Enter")
+        await expect(records).to_have_count(2)
+        assert "history=2" in page.url
+        await page.reload()
+        await expect(records).to_have_count(2)
+        await expect(records.last).to_contain_text("1,022")
+        await page.keyboard.press("Escape")
+        await expect(modal(page)).to_be_hidden()
+        assert "history=" not in page.url
+    finally:
+        server.sql("DELETE FROM alert_rules WHERE id = %s", [rule])
+
+
 # roles --------------------------------------------------------------------------------------------------------------
 
 

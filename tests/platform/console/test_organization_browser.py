@@ -305,7 +305,7 @@ async def test_a_domain_is_added_checked_and_removed(server: GatehouseServer, pa
     await dialog.get_by_label("Domain").fill(domain)
     await dialog.get_by_role("button", name="Add domain").click()
     row = page.get_by_role("listitem").filter(has_text=domain)
-    await expect(row).to_contain_text("Not proven")
+    await expect(row).to_contain_text("Not verified")
     query = "SELECT self_registration FROM allowed_domains WHERE domain = %s"
     await row.get_by_label("People may register themselves").click()
     await expect(row.get_by_label("People may register themselves")).to_be_checked()
@@ -355,3 +355,23 @@ async def test_auditors_can_read_everything_and_change_nothing(page: Page, sign_
     await expect(panel(page, "IP allowlist").get_by_label("Addresses", exact=True)).to_be_disabled()
     await expect(panel(page, "Configuration").get_by_role("listitem").first).to_be_visible()
     await expect(page.get_by_role("button", name="Add domain")).to_have_count(0)
+
+
+async def test_auditors_see_what_a_domain_permits(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
+    domain = f"{uuid4().hex[:8]}.example.test"
+    server.sql(
+        "INSERT INTO allowed_domains (tenant_id, domain, jit_provisioning) VALUES (%s, %s, true)",
+        [DEFAULT_TENANT, domain],
+    )
+    try:
+        await sign_in("auditor", "/console/organization")
+        row = page.get_by_role("listitem").filter(has_text=domain)
+        provisioning = row.get_by_label("Single sign-on makes accounts for its addresses")
+        registration = row.get_by_label("People may register themselves with its addresses")
+        await expect(provisioning).to_be_checked()
+        await expect(registration).not_to_be_checked()
+        for box in (provisioning, registration):
+            await expect(box).to_be_disabled()
+        await check_screen(page)
+    finally:
+        server.sql("DELETE FROM allowed_domains WHERE domain = %s", [domain])

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import httpx2
@@ -17,21 +17,22 @@ pytestmark = needs_chromium
 
 HUMAN_IN_LOOP: Final = "/api/v1/admin/org/feature-flags/human_in_loop"
 
-#: Returns the visible elements that extend beyond the window. The content of an element with its own scroll bar, and
-#: content that is cut off, do not count.
-BEYOND: Final = """() => {
+#: Returns the visible elements that extend beyond a device of the given width. The width of the window is no measure,
+#: because it grows with the page. The content of an element with its own scroll bar is not counted, nor does content
+#: that is cut off.
+BEYOND: Final = """(device) => {
   const cut = (element) => {
     for (let outer = element.parentElement; outer !== null; outer = outer.parentElement) {
       const cuts = getComputedStyle(outer).overflowX !== "visible";
-      if (cuts && outer.getBoundingClientRect().right <= innerWidth + 1) return true;
+      if (cuts && outer.getBoundingClientRect().right <= device + 1) return true;
     }
     return false;
   };
-  const beyond = document.documentElement.scrollWidth > innerWidth ? ["the document"] : [];
+  const beyond = document.documentElement.scrollWidth > device ? ["the document"] : [];
   for (const element of document.querySelectorAll("body *")) {
     const { left, right, width, height } = element.getBoundingClientRect();
     if (width < 2 || height < 2 || !element.checkVisibility({ visibilityProperty: true })) continue;
-    if ((right > innerWidth + 1 || left < -1) && !cut(element)) beyond.push(element.outerHTML.slice(0, 160));
+    if ((right > device + 1 || left < -1) && !cut(element)) beyond.push(element.outerHTML.slice(0, 160));
   }
   return beyond.slice(0, 5);
 }"""
@@ -56,7 +57,7 @@ ANSWER: Final = f"""# {LONG_WORD}
 
 
 async def assert_fits(page: Page) -> None:
-    assert await page.evaluate(BEYOND) == [], page.url
+    assert await page.evaluate(BEYOND, PHONE["width"]) == [], page.url
     await assert_accessible(page)
 
 
@@ -166,14 +167,48 @@ async def test_an_access_request_is_approved(
     admin.delete(f"/api/admin/groups/{group}").raise_for_status()
 
 
-async def test_a_kill_switch_is_engaged_and_released(phone: Page) -> None:
+def switched(admin: httpx2.Client, model: str) -> dict[str, Any]:
+    """Return the state of a model's kill switch."""
+    ((state,),) = [
+        provider["models"]
+        for provider in admin.get("/api/v1/admin/kill-switch/providers", params={"search": model}).json()
+    ]
+    found: dict[str, Any] = state
+    return found
+
+
+async def test_a_kill_switch_is_engaged_and_released(phone: Page, admin: httpx2.Client) -> None:
+    model = f"switched-{uuid4().hex[:8]}"
+    body = {"provider": "sandbox", "model_id": model, "display_name": f"{LONG_WORD[:80]} {model}"}
+    admin.post("/api/admin/models/catalog/", json=body).raise_for_status()
     await phone.goto("/console/kill-switches")
-    await phone.get_by_role("button", name="Stop provider sandbox").click()
-    await expect(modal(phone)).to_be_visible()
+    search = phone.get_by_role("searchbox", name="Provider or model")
+    await search.fill(model)
+    await search.press("Enter")
+    row = phone.get_by_role("region", name="sandbox", exact=True).get_by_role("listitem")
+    await expect(row).to_have_count(1)
+    await expect(row).to_contain_text("Serving")
+    await assert_fits(phone)
+
+    await row.get_by_role("button", name="Stop").click()
+    await modal(phone).get_by_label("Reason").select_option("Runaway cost")
     await assert_fits(phone)
     assert not await modal(phone).evaluate(SCROLLED)
-    await modal(phone).get_by_role("button", name="Cancel").click()
+    await modal(phone).get_by_role("button", name="Stop now").click()
     await expect(modal(phone)).to_have_count(0)
+    await expect(row).to_contain_text("Runaway cost")
+    assert switched(admin, model)["disabled_reason"] == "cost_runaway"
+    changes = phone.get_by_role("region", name="Latest changes").get_by_role("listitem")
+    await expect(changes.first).to_contain_text(model)
+    await assert_fits(phone)
+
+    await row.get_by_role("button", name="Release").click()
+    await assert_fits(phone)
+    await modal(phone).get_by_role("button", name="Release now").click()
+    await expect(modal(phone)).to_have_count(0)
+    await expect(row).to_contain_text("Serving")
+    assert switched(admin, model)["disabled_reason"] is None
+    await assert_fits(phone)
 
 
 async def test_a_conversation_with_code_and_a_table_is_read(phone: Page, admin: httpx2.Client) -> None:

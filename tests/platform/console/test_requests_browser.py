@@ -14,6 +14,8 @@ from tests.platform.console.conftest import OtherUser, SignIn, api, check_screen
 from tests.support.accessibility import assert_accessible
 from tests.support.server import GatehouseServer
 
+from gatehouse.platform.changes.change import DEFAULT_TENANT
+
 CARD = "My card is 4242 4242 4242 4242."
 POLICIES = "/api/admin/policies"
 #: The status with which the first attempt fails, by the role of the test. Each test has its own model, because a
@@ -248,6 +250,49 @@ async def test_spend_leads_from_an_alias_to_its_deployments_and_their_requests(
     await page.go_back()
     await page.get_by_role("button", name="Remove the filter Model alias").click()
     await expect(row).to_be_visible()
+
+
+async def test_spend_of_aliases_is_paged_and_sorted_by_the_server(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    mark = uuid4().hex[:8]
+    # The alias with the fewest requests costs most.
+    server.sql(
+        "INSERT INTO alias_hours (tenant_id, hour, model_alias, shadow, requests, errors, blocked, dlp_triggers,"
+        " cost_usd) SELECT %s, date_trunc('hour', now()), %s || '-' || lpad(n::text, 2, '0'), false, 1000 + n, n, 0, 0,"
+        " CASE n WHEN 0 THEN 1000000 ELSE 0.000001 END FROM generate_series(0, 51) n",
+        [DEFAULT_TENANT, mark],
+    )
+    try:
+        await sign_in("auditor", "/console/spend?by=model_alias")
+        rows = page.get_by_role("table", name="Model aliases").get_by_role("row")
+        await expect(rows.nth(1)).to_contain_text(f"{mark}-00")
+        # The share is that of the cost of all aliases.
+        await expect(rows.nth(1).get_by_role("cell").last).to_have_text("100%")
+        await expect(page.get_by_role("status").filter(has_text="In all: $1,000,000")).to_be_visible()
+        pager = page.get_by_role("navigation", name="Pages")
+        await pager.get_by_role("button", name="Next").click()
+        await expect(page).to_have_url(re.compile("page=2"))
+        await page.get_by_role("columnheader", name="Requests").get_by_role("button").press("Enter")
+        assert query(page) == {"by": ["model_alias"], "period": ["month"], "sort": ["-requests"]}
+        await expect(rows.nth(1)).to_contain_text(f"{mark}-51")
+        await page.reload()
+        await expect(rows.nth(1)).to_contain_text(f"{mark}-51")
+        await page.get_by_role("columnheader", name="Errors").get_by_role("button").press("Enter")
+        await expect(rows.nth(1).get_by_role("cell").nth(2)).to_have_text("51")
+        await check_screen(page)
+        # The list of users has no such order.
+        await page.get_by_role("navigation", name="Group by").get_by_role("link", name="Users").click()
+        await expect(page.get_by_role("columnheader", name="Cost")).to_have_attribute("aria-sort", "descending")
+    finally:
+        server.sql("DELETE FROM alias_hours WHERE model_alias LIKE %s", [f"{mark}-%"])
+
+
+async def test_a_user_has_no_filter_by_user(page: Page, sign_in: SignIn) -> None:
+    who = await sign_in("user")
+    await page.goto(f"/console/requests?period=all&user={who.id}")
+    await expect(page.get_by_role("heading", name="No requests yet")).to_be_visible()
+    await expect(page.get_by_role("button", name="Clear")).to_have_count(0)
 
 
 async def test_users_have_no_page_of_spend(page: Page, sign_in: SignIn) -> None:

@@ -223,7 +223,7 @@ async def test_a_content_filter_is_created_and_enabled_again_by_keyboard_alone(
     await page.keyboard.type("Falcon")
     for _ in range(3):
         await page.keyboard.press("Tab")
-    await expect(page.get_by_label("In force")).to_be_focused()
+    await expect(page.get_by_label("Enabled", exact=True)).to_be_focused()
     await page.keyboard.press("Space")
     await page.keyboard.press("Enter")
     await expect(row(page, "Typed")).to_contain_text("Disabled")
@@ -278,21 +278,21 @@ async def test_a_policy_is_checked_created_tested_edited_and_deleted(
     await condition.fill('model == "sandbox/echo" && !("card" in dlp.entities)')
     for entities, result in (("", "Matches"), ("card, ssn", "Does not match")):
         await dialog.get_by_label("Model").fill("sandbox/echo")
-        await dialog.get_by_label("Data found").fill(entities)
+        await dialog.get_by_label("Detected entity types").fill(entities)
         await page.keyboard.press("Enter")
         await expect(dialog.get_by_role("status")).to_contain_text(result)
     await expect(dialog.get_by_role("alert")).to_have_count(0)
     await check_screen(page)
     await dialog.get_by_role("button", name="Dry run on recorded requests").click()
-    await expect(dialog.get_by_role("status")).to_contain_text("No recorded request can be evaluated")
+    await expect(dialog.get_by_role("status")).to_contain_text("There are no recorded requests")
     await dialog.get_by_role("button", name="Create").click()
     await expect(row(page, "No echo")).to_contain_text("Block")
     assert call_model(server, key).status_code == 403
 
-    test = page.get_by_role("region", name="Test the policies in force")
+    test = page.get_by_role("region", name="Test the active policies")
     await test.get_by_label("Model").fill("sandbox/echo")
     await test.get_by_role("button", name="Test policies").click()
-    await expect(test.get_by_role("status")).to_contain_text("“No echo” decides.")
+    await expect(test.get_by_role("status")).to_contain_text("Decided by the policy “No echo”.")
     await check_screen(page)
 
     await choose(page, "No echo", "Edit")

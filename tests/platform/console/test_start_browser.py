@@ -6,8 +6,8 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from playwright.async_api import Browser, Page, expect
-from tests.platform.console.conftest import DESK, SignIn, call_model, check_screen, modal
+from playwright.async_api import Browser, BrowserContext, Locator, Page, Route, expect
+from tests.platform.console.conftest import DESK, SignIn, call_model, check_screen, modal, recorded_call
 from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium, page_of
 from tests.support.server import GatehouseServer
@@ -53,6 +53,7 @@ async def test_the_link_of_the_first_start_leads_to_the_first_recorded_request(
         key = await page.get_by_label("Your new API key").inner_text()
         await expect(page.get_by_role("status").filter(has_text="Waiting for the first request")).to_be_visible()
         await check_screen(page)
+        await page.get_by_role("button", name="I have stored the key").click()
         answer = call_model(server, key, "My card is 4242 4242 4242 4242.")
         assert answer.status_code == 200
         detail = page.get_by_role("complementary", name="Request")
@@ -75,6 +76,86 @@ async def test_the_link_of_the_first_start_leads_to_the_first_recorded_request(
     server.start()
     assert not file.exists()
     assert "First admin" not in server.log().rpartition("serves on")[2]
+
+
+def question(page: Page) -> Locator:
+    return page.get_by_role("dialog", name="Leave without the key?")
+
+
+async def test_the_key_of_the_first_steps_is_not_lost_by_a_link_or_by_the_first_request(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    await sign_in("user", "/console/start")
+    await page.get_by_role("button", name="Create key").click()
+    shown = page.get_by_label("Your new API key")
+    key = await shown.inner_text()
+    for name in ("Skip, and go to the overview", "API keys"):
+        await page.get_by_role("link", name=name, exact=True).click()
+        await expect(question(page)).to_contain_text("It is not shown again.")
+        await question(page).get_by_role("button", name="Stay").click()
+        await expect(question(page)).to_have_count(0)
+        await expect(shown).to_have_text(key)
+
+    # The first request does not open its record while the key has not been copied.
+    recorded_call(server, key)
+    arrived = page.get_by_role("status").filter(has_text="The first request has arrived")
+    await expect(arrived).to_contain_text("Copy the key")
+    await expect(shown).to_have_text(key)
+    await check_screen(page)
+    await page.get_by_role("link", name="Open the record").click()
+    await question(page).get_by_role("button", name="Stay").click()
+    await page.get_by_role("button", name="I have stored the key").click()
+    await expect(arrived).not_to_contain_text("Copy the key")
+    await expect(shown).to_have_text(key)
+    await page.get_by_role("link", name="Open the record").click()
+    await expect(page.get_by_role("complementary", name="Request")).to_be_visible()
+    await expect(question(page)).to_have_count(0)
+
+
+@pytest.mark.parametrize("way", ["button", "program", "selection", "none"])
+async def test_a_key_that_was_copied_is_left_without_a_question(
+    page: Page, sign_in: SignIn, context: BrowserContext, way: str
+) -> None:
+    await context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await sign_in("user", "/console/start")
+    await page.get_by_role("button", name="Create key").click()
+    shown = page.get_by_label("Your new API key")
+    key = await shown.inner_text()
+    if way == "button":
+        await page.get_by_role("button", name="Copy").first.click()
+    elif way == "program":
+        await page.get_by_role("tabpanel").get_by_role("button", name="Copy").click()
+    elif way == "selection":
+        await shown.dblclick()
+        await page.keyboard.press("Control+c")
+    if way != "none":
+        assert key in await page.evaluate("navigator.clipboard.readText()")
+    await page.get_by_role("link", name="Skip, and go to the overview").click()
+    if way == "none":
+        await question(page).get_by_role("button", name="Leave without the key").click()
+    await expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+    await expect(question(page)).to_have_count(0)
+
+
+async def test_only_the_sandbox_needs_no_key(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
+    without_key, enabling = page.get_by_text("needs no key and no network"), page.get_by_text("SANDBOX_ENABLED=true")
+    await sign_in("admin", "/console/start")
+    await expect(without_key).to_be_visible()
+    await expect(enabling).to_have_count(0)
+    with_key = {
+        "id": "openai", "name": "OpenAI", "kind": "openai", "enabled": True, "credentials_configured": True,
+    }  # fmt: skip
+
+    async def without_sandbox(route: Route) -> None:
+        answer = await route.fetch()
+        body = await answer.json()
+        await route.fulfill(response=answer, json={**body, "providers": [{**body["providers"][0], **with_key}]})
+
+    await page.route("**/api/admin/providers", without_sandbox)
+    await page.reload()
+    await expect(page.get_by_text("Ready: OpenAI.")).to_be_visible()
+    await expect(without_key).to_have_count(0)
+    await expect(enabling).to_contain_text("gatehouse migrate")
 
 
 async def test_each_start_makes_a_new_link_and_ends_the_one_before(first_start: GatehouseServer) -> None:

@@ -55,6 +55,8 @@ async def test_everybody_sees_their_own_usage_and_what_is_left_of_their_budgets(
     assert parse_qs(urlsplit(page.url).query) == {"period": ["week"]}
     await page.get_by_role("link", name="sandbox / echo").click()
     await expect(page.get_by_role("button", name=re.compile("Request to echo"))).to_have_count(2)
+    # Users see only their own requests, and have no filter by user.
+    assert ("user=" in page.url) == (role != "user")
 
 
 async def test_the_overview_shows_requests_and_spend_over_time(

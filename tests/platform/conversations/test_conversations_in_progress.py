@@ -1,4 +1,4 @@
-"""Model calls of conversations count as calls in progress: draining waits for them, and metrics include them."""
+"""Model calls of conversations are treated as calls in progress: draining waits for them, and metrics include them."""
 
 import asyncio
 

@@ -51,6 +51,22 @@ async def test_a_bundle_is_created_read_and_listed_by_name(tenant: Tenant, other
     assert (await tenant.auditor.client.get(BASE)).json() == [first, bundle]
 
 
+async def test_an_organization_has_a_limited_number_of_bundles(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatehouse.platform.governance.compliance_bundles.service.MAX_BUNDLES", 2)
+    first = await create_bundle(tenant)
+    refused = await tenant.admin.client.post(f"{EXPORT}/", json=[body(name="Accounts"), body(name="Health")])
+    assert (refused.status_code, "maximum number of compliance bundles" in refused.text) == (409, True)
+    # Records of existing bundles add none.
+    imported = await tenant.admin.client.post(f"{EXPORT}/", json=[body(), body(name="Accounts")])
+    assert (imported.status_code, imported.json()["created_names"]) == (200, ["Accounts"])
+    # Archived bundles count too.
+    assert (await tenant.admin.client.post(f"{BASE}/{first['id']}/archive")).status_code == 200
+    refused = await tenant.admin.client.post(BASE, json=body(name="Health"))
+    assert (refused.status_code, "maximum number of compliance bundles" in refused.text) == (409, True)
+    assert (await tenant.admin.client.delete(f"{BASE}/{first['id']}")).status_code == 204
+    await create_bundle(tenant, name="Health")
+
+
 @pytest.mark.parametrize(
     ("parameters", "names", "total"),
     [

@@ -151,6 +151,9 @@ async def test_every_change_stores_a_version_that_is_kept_after_the_rule_is_dele
     assert {v["rule_id"] for v in versions} == {rule["id"]}
     moments = [datetime.fromisoformat(v["changed_at"]) for v in versions]
     assert moments == sorted(moments, reverse=True)
+    for query, shown in (("limit=2", versions[:2]), ("limit=2&offset=2", versions[2:]), ("offset=3", [])):
+        page = await tenant.auditor.client.get(f"{BASE}/{rule['id']}/versions?{query}")
+        assert (page.json(), page.headers["x-total-count"]) == (shown, "3")
 
 
 async def test_every_change_is_in_the_audit_chain_without_the_pattern(

@@ -62,6 +62,13 @@ async def test_an_allowed_field_is_forwarded_once_the_change_is_answered(
     assert (await chat(sandbox.user, service_tier="priority")).status_code == 400
 
 
+async def test_a_field_that_no_permission_allows_stays_in_the_list_of_refused_ones(tenant: Tenant) -> None:
+    answer = await put(tenant, "store", "thread_id")
+    refused = {refused_item["field"] for refused_item in answer.json()["refused"]}
+    assert "thread_id" in refused
+    assert "store" not in refused
+
+
 async def test_a_refusal_and_unknown_fields_are_in_the_requests_audit_event(
     platform: RunningPlatform, sandbox: Tenant
 ) -> None:

@@ -10,7 +10,9 @@ from gatehouse.platform.organization.system_config.keys import check_environment
 
 BASE = "/api/admin/config"
 FLAGS = "/api/v1/admin/org/feature-flags/cost_routing"
-PLATFORM_WIDE = ("oauth_scope_enforcement", "rate_limit_requests_per_minute", "api_variant")
+PLATFORM_WIDE = (
+    "oauth_scope_enforcement", "oauth_secret_grace_seconds", "mail_from", "rate_limit_requests_per_minute",
+    "api_variant", )  # fmt: skip
 
 
 async def entry(tenant: Tenant, key: str) -> dict[str, object]:
@@ -109,6 +111,8 @@ async def test_platform_wide_values_are_shown_as_in_force(
     result = {key: (shown[key]["value"], shown[key]["default"], shown[key]["editable"]) for key in PLATFORM_WIDE}
     assert result == {
         "oauth_scope_enforcement": ("false", "true", False),
+        "oauth_secret_grace_seconds": ("86400", "86400", False),
+        "mail_from": ("", "", False),
         "rate_limit_requests_per_minute": ("1000000", "60", False),
         "api_variant": ("c", "a", False),
     }

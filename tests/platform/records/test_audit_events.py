@@ -54,6 +54,17 @@ async def test_events_are_ordered_by_sequence_and_linked_by_hashes(tenant: Tenan
     assert datetime.fromisoformat(first["timestamp"]).utcoffset() == timedelta(0)
 
 
+async def test_one_event_is_read_by_its_sequence(tenant: Tenant, other_tenant: Tenant) -> None:
+    await make_events(tenant, 3)
+    await make_events(other_tenant, 4)
+    assert [event["sequence"] for event in await read(tenant.admin.client, sequence=2)] == [2]
+    assert await read(tenant.admin.client, sequence=2, action="login.succeeded") == []
+    assert await read(tenant.admin.client, sequence=4) == []
+    refused = await tenant.admin.client.get(EVENTS, params={"sequence": 0})
+    assert refused.status_code == 422
+    assert "sequence" in refused.text
+
+
 async def test_pages_contain_every_event_once_while_others_are_written(tenant: Tenant) -> None:
     await make_events(tenant, 4)
     page = (await tenant.admin.client.get(EVENTS, params={"limit": 3})).json()

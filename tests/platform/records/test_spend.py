@@ -94,7 +94,7 @@ async def test_keys_are_sorted_by_their_spend_of_this_month(
         (second, tenant.user.id, "0.4", month),
         (second, tenant.user.id, "0.3", now),
         (admins, tenant.admin.id, "0.6", now),
-        # The cost of a request whose price is unknown does not count.
+        # The cost of a request whose price is unknown is not counted.
         (unused, tenant.user.id, None, now),
     ):
         await journal.append(outcome(tenant.id, timestamp=at.timestamp(), cost_usd=cost, user_id=user, api_key_id=key))

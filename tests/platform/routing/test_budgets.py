@@ -223,7 +223,7 @@ async def test_a_new_budget_starts_with_the_organizations_usage(platform: Runnin
     for _ in range(3):
         used(platform, sandbox)
     used(platform, sandbox, status="cancelled")
-    # Neither counts as usage: one was refused, and one is of last year.
+    # Neither is treated as usage: one was refused, and one is of last year.
     used(platform, sandbox, status="refused", input=None)
     used(platform, sandbox, ago=400 * 86_400)
     budget = await made(sandbox, limit_requests=5)

@@ -108,6 +108,51 @@ async def test_a_provider_is_switched_off_and_on_with_all_its_models(
     assert (body["kill_switch_disabled_count"], body["kill_switch_active"]) == (0, False)
 
 
+async def test_the_switches_are_searched_and_paged_by_model(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, models: dict[str, str]
+) -> None:
+    platform.sql(
+        "INSERT INTO providers (tenant_id, id, name, kind) VALUES (%s, 'bare', 'No 100%%', 'sandbox')", [tenant.id]
+    )
+    platform.sql("UPDATE model_configs SET display_name = 'Wrench' WHERE id = %s", [models["sandbox/tools"]])
+    await platform.add_provider(other_tenant.id, "elsewhere", "sandbox", "echo")
+
+    async def listed(**query: object) -> tuple[list[tuple[str, list[str]]], str]:
+        answer = await tenant.auditor.client.get(f"{BASE}/providers", params={str(k): str(v) for k, v in query.items()})
+        assert answer.status_code == 200, answer.text
+        shown = [(one["provider"], [model["model_id"] for model in one["models"]]) for one in answer.json()]
+        return shown, answer.headers["x-total-count"]
+
+    sandbox, spare = ("sandbox", ["echo", "tools"]), ("spare", ["echo"])
+    assert await listed() == ([("bare", []), sandbox, spare], "4")
+    # A provider whose models are on two pages is on both, with the numbers of all its models.
+    assert await listed(limit=2) == ([("bare", []), ("sandbox", ["echo"])], "4")
+    assert await listed(limit=2, offset=2) == ([("sandbox", ["tools"]), spare], "4")
+    assert await listed(limit=2, offset=4) == ([], "4")
+    (part,) = (await tenant.auditor.client.get(f"{BASE}/providers?limit=1&offset=2")).json()
+    assert (part["total_models"], part["kill_switch_disabled_count"]) == (2, 0)
+
+    assert await listed(search="ECHO") == ([("sandbox", ["echo"]), spare], "2")
+    assert await listed(search="SandB") == ([sandbox], "2")
+    assert await listed(search="wrench") == ([("sandbox", ["tools"])], "1")
+    assert await listed(search="0%") == ([("bare", [])], "1")
+    assert await listed(search="%") == ([("bare", [])], "1")
+    assert await listed(search="echotools") == ([], "0")
+    assert await listed(search="elsewhere") == ([], "0")
+
+    await tenant.admin.client.post(f"{BASE}/models/{models['sandbox/tools']}/disable", json={"reason": "other"})
+    await tenant.admin.client.post(f"{BASE}/providers/spare/disable", json={"reason": "other"})
+    await tenant.admin.client.post(f"{BASE}/providers/bare/disable", json={"reason": "other"})
+    off = [("bare", []), ("sandbox", ["tools"]), spare]
+    assert await listed(kill_switch_active="true") == (off, "3")
+    assert await listed(kill_switch_active="false") == ([("sandbox", ["echo"])], "1")
+    assert await listed(kill_switch_active="true", search="spare", limit=1) == ([spare], "1")
+
+    refused = await tenant.auditor.client.get(f"{BASE}/providers?limit=201")
+    assert refused.status_code == 400
+    assert refused.json()["detail"][0]["loc"] == ["query", "limit"]
+
+
 async def test_a_provider_without_models_is_switched_off_for_later_models(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:

@@ -211,6 +211,18 @@ async def test_the_number_is_bounded_and_labels_are_unique(tenant: Tenant, vendo
     await ok(tenant, "PUT", PATH, body)
 
 
+async def test_credentials_that_are_added_together_stay_within_the_limit(
+    tenant: Tenant, vendor: Vendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The default credential counts too.
+    monkeypatch.setattr("gatehouse.platform.routing.provider_credentials.service.MAX_CREDENTIALS", 2)
+    bodies = ({"label": f"key-{number}", "api_key": "sk-second-4711"} for number in range(6))
+    answers = await asyncio.gather(*(tenant.admin.client.post(PATH, json=body) for body in bodies))
+    assert sorted(answer.status_code for answer in answers) == [201] + [409] * 5
+    assert all("maximum number of credentials" in answer.text for answer in answers if answer.is_error)
+    assert len(await listed(tenant)) == 2
+
+
 @pytest.mark.parametrize("kind", ["mine", "byoe"])
 async def test_a_replaced_default_credential_keeps_its_state(tenant: Tenant, vendor: Vendor, kind: str) -> None:
     path, body = PATH, {"api_key": "sk-third-4711", "base_url": await base_url(tenant)}

@@ -53,6 +53,13 @@ FAMILIES: dict[str, tuple[str, Create]] = {
         f"{P}.routing.budgets.service.MAX_BUDGETS",
         _post("/api/admin/budgets", scope_type="group", scope_id="PARENT", period="month", limit_requests=10),
     ),
+    "compliance bundles": (
+        f"{P}.governance.compliance_bundles.service.MAX_BUNDLES",
+        _post(
+            "/api/admin/compliance-bundles", name="NAME", regulatory_framework="PCI-DSS", version="1",
+            seed_rule_mappings=["credit_card"],
+        ),
+    ),
     "content filters": (
         f"{P}.governance.content_filters.service.MAX_FILTERS",
         _post(

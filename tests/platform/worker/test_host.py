@@ -1,16 +1,16 @@
 """Periodic tasks of a worker."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy.exc import SQLAlchemyError
 from tests.support.platform import RunningPlatform
+from tests.support.stops import note_stops
 from tests.support.tasks import until_ended
 
+from gatehouse.engine.stages.calls import sampling
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.worker import host
@@ -53,30 +53,19 @@ async def test_parts_are_stopped_in_reverse_order_of_their_start(
     database = Database(platform.installed.url)
     another = PlatformHost(settings, database, platform.installed.master_keys)
     another.build()
-    stopped = []
-    objects: dict[str, Any] = {
+    parts = {
         "database.close": another.database,
         "journal.close": another.journal,
         "outbound.close": another.outbound,
         "detectors.stop": another.detectors,
         "feed.stop": another.feed,
         "spender.stop": another.spender,
+        "sampling.wait": sampling,
         # Copies in progress use the parts above, and calls of batches start copies.
         "shadows.stop": another.engine.shadows,
         "batches.stop": another.batches,
     }
-    for name, part in objects.items():
-        method = name.partition(".")[2]
-        stop = getattr(part, method)
-
-        async def noted(name: str = name, stop: Callable[[], Awaitable[None]] = stop) -> None:
-            stopped.append(name)
-            await stop()
-
-        monkeypatch.setattr(part, method, noted)
+    stopped = note_stops(monkeypatch, parts)
     await another.start()
     await another.stop()
-    assert stopped == [
-        "batches.stop", "shadows.stop", "spender.stop", "feed.stop", "detectors.stop", "outbound.close",
-        "journal.close", "database.close",
-    ]  # fmt: skip
+    assert stopped == [*reversed(parts)]

@@ -219,7 +219,7 @@ PATTERNS = (
     financial(
         "card_security_code",
         "Card security code",
-        # A hyphen between name and value does not count, because `CVV-123` is a product name.
+        # A hyphen between name and value is not counted, because `CVV-123` is a product name.
         shape(
             r"\b(?:cvv2?|security code|cvc2?|verification (?:code|value)|csc)"
             r"(?:\W{0,3}(?:is|code|number)\W{0,3}|[^\w\-]\W{0,2})?"

@@ -161,7 +161,7 @@ PATTERNS = (
         shape(rf"{_DEGREES}[NS],?\s{{0,2}}{_DEGREES}[EW]", 0.8),
         context=words("latitude, longitude, lat, lng, lon, gps, coordinates, coords, position, location, geo"),
         examples=("GPS: 52.520008, 13.404954", "48°51'24\"N 2°21'03\"E"),
-        # Coordinates with four decimals do not count. They are accurate to only ten metres, and are usual in requests
+        # Coordinates with four decimals are ignored. They are accurate to only ten metres, and are usual in requests
         # to weather services.
         counterexamples=("[0.52520, 0.13404]", "lat 91.12345, 13.40495", "coordinates: 52.5200, 13.4049"),
     ),

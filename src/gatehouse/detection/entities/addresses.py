@@ -40,7 +40,7 @@ _ENDING: Final = re.compile(
     r"(?i).{2,}(?:stra(?:ß|ss)e|gasse|platz|allee|damm|ufer|weg|vej|gade|gata|gatan|gaten|v[äa]gen|veien|vei|vegen|"
     r"katu|laan|straat|plein|gracht|dijk|str[æe]ti|braut|g[øo]tu|singel)|.{3,}str\."
 )
-#: Common words that count as words before a street name only if they are capitalized.
+#: Common words that are treated as words before a street name only if they are capitalized.
 _CAPITAL_ONLY: Final = frozenset(("via", "place", "corso", "os", "al", "plaza", "strada", "avenue"))
 #: The first and the second part of a British post code.
 _POST_CODE_START: Final = re.compile(r"[A-Z]{1,2}\d[A-Z\d]?")

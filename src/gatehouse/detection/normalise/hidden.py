@@ -35,7 +35,7 @@ _MIN_CHARACTERS: Final = 4
 _MIN_BITS: Final = 28
 #: Number of invisible characters of a run that are examined to decide whether it hides letters.
 _PREFIX_CHARACTERS: Final = 512
-#: Maximum period of a repeating run of zero-width characters that counts as padding.
+#: Maximum period of a repeating run of zero-width characters that is treated as padding.
 _MAX_PADDING_PERIOD_CHARACTERS: Final = 8
 
 _HIDDEN: Final = re.compile(

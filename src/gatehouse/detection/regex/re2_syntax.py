@@ -38,7 +38,7 @@ class TokenKind(Enum):
 
 
 class Token(NamedTuple):
-    """A part of a regex. `flags` are the flags in force at a character. `least` and `most` are the bounds of a
+    """A part of a regex. `flags` are the active flags at a character. `least` and `most` are the bounds of a
     repetition."""
 
     kind: TokenKind
@@ -70,7 +70,7 @@ def tokens(regex: str) -> list[Token]:
 
 
 class _TokenReader:
-    """Splits a regex into tokens. Keeps track of the flags in force and of the flags outside each open group."""
+    """Splits a regex into tokens. Keeps track of the active flags and of the flags outside each open group."""
 
     def __init__(self, regex: str) -> None:
         self._regex = regex

@@ -299,7 +299,7 @@ def _backwards(text: str, places: Sequence[Span]) -> Transformed:
 
 
 def _tokens_backwards(text: str, places: Sequence[Span]) -> Transformed:
-    """Reverse only the tokens at the places. The words next to them are unchanged, so that they count as context
+    """Reverse only the tokens at the places. The words next to them are unchanged, so that they are treated as context
     words."""
     tokens: list[Span] = []
     pieces: list[str] = []

@@ -11,7 +11,7 @@ _MAX_BEGINNINGS: Final = 40
 _MAX_NEAR_BEGINNINGS: Final = 400
 #: Maximum characters of a character class that is expanded into one literal for each character.
 _MAX_CLASS_CHARACTERS: Final = 6
-#: Minimum number of adjacent letters that count as a word.
+#: Minimum number of adjacent letters that are treated as a word.
 _MIN_WORD_LETTERS: Final = 3
 #: Visible ASCII characters. In RE2 `\\d` and `\\w` are ASCII.
 _VISIBLE: Final = frozenset((*range(0x21, 0x7F), ord(UNDERSCORE)))

@@ -1,5 +1,5 @@
 """Searches a text for context words. One search covers the words of all patterns. `matching` defines which words
-count as context words."""
+are treated as context words."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence

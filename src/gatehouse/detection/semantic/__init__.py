@@ -2,7 +2,7 @@
 
 The embedded model is part of the package and needs nothing else. `SEMANTIC_MODEL_PATH` selects another model: it is the
 path of a folder with an ONNX export of a sentence-transformers or sequence-classification model. The embedded model is
-still used for labels that the other model does not have. A text with hidden letters counts as prompt injection with
+still used for labels that the other model does not have. A text with hidden letters is treated as prompt injection with
 every model (`signs`).
 """
 

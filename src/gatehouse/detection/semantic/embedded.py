@@ -94,7 +94,8 @@ class EmbeddedClassifier:
 
     def _attack_scores(self, read: ReadWindows) -> dict[str, float]:
         """Return the scores of the attack labels. An injection may be one sentence anywhere in a text, so its score is
-        the maximum. A jailbreak takes up most of its text, so the mean of the windows counts as much as the maximum."""
+        the maximum. A jailbreak takes up most of its text, so the mean of the windows has the same weight as the
+        maximum."""
         logits = _logits(self._attacks, read.windows)
         logits_by_class = dict(zip(self._attacks.classes, logits.max(axis=0), strict=True))
         jailbreak = self._attacks.classes.index("jailbreak")

@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 #: Exit status of a process that ran out of memory.
 OUT_OF_MEMORY: Final = 71
-#: Share of the memory limit above which a failure counts as a lack of memory.
+#: Share of the memory limit above which a failure is treated as a lack of memory.
 _EXHAUSTED_SHARE: Final = 0.9
 
 

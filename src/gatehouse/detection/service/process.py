@@ -25,9 +25,9 @@ log = structlog.get_logger(__name__)
 
 #: Running work by request number. When work is done and its tier or task no longer refers to it, its entry disappears.
 RunningWork: TypeAlias = WeakValueDictionary[int, TierJob[Any] | asyncio.Task[None]]
-#: Time after which a batch counts as hung. The time is longer if `_HUNG_BUDGETS` time budgets are longer.
+#: Time after which a batch is treated as hung. The time is longer if `_HUNG_BUDGETS` time budgets are longer.
 HUNG_SECONDS: Final = 10.0
-#: Number of time budgets of a request after which a batch counts as hung.
+#: Number of time budgets of a request after which a batch is treated as hung.
 _HUNG_BUDGETS: Final = 10
 
 

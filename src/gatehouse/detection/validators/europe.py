@@ -100,7 +100,7 @@ def de_tax_id(text: str) -> bool:
 
 def fr_nir(text: str) -> bool:
     """Check the month and the check number: 97 minus the number modulo 97. The number has sex, year, month, place and
-    order. Corsica's places 2A and 2B count as 19 and 18."""
+    order. Corsica's places 2A and 2B are treated as 19 and 18."""
     number = compact(text).replace("2A", "19", 1).replace("2B", "18", 1)
     month = int(number[3:5])
     return (1 <= month <= 12 or 20 <= month <= 42 or month >= 50) and 97 - int(number[:13]) % 97 == int(number[13:])

@@ -196,7 +196,7 @@ def crc32_base62(text: str) -> bool | None:
 
 
 def jwt(text: str) -> bool:
-    """Return whether the header is base64url of a JSON object that names an algorithm or type (RFC 7515)."""
+    """Return whether the header is base64url of a JSON object that identifies an algorithm or type (RFC 7515)."""
     try:
         header = json.loads(_unpadded(text.split(".", 1)[0]))
     except ValueError:

@@ -79,7 +79,7 @@ class Dialect(Protocol):
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         """Return the model call of a client's body and headers (names in lower case). Raises a subclass of `BadRequest`
-        that names the field."""
+        that identifies the field."""
 
     def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
         """Puts a text before the system prompt of a decoded body. Does nothing for operations that have no system

@@ -3,7 +3,7 @@
 BadRequest
 ├── MalformedBody     not JSON, or not a JSON object
 ├── NestedTooDeep     deeper than `decoding.MAX_DEPTH`
-├── InvalidField      a field is missing or invalid; `param` names it
+├── InvalidField      a field is missing or invalid; `param` identifies it
 ├── ContextTooLong    the request exceeds the provider's limit for this model
 ├── FilteredUpstream  the provider's content filter refuses the request
 ├── ResponsesApiRequired  the operation needs a provider with the Responses API

@@ -94,6 +94,7 @@ class ToolChoice(msgspec.Struct, frozen=True):
 class ResponseFormat(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["json_object", "json_schema"]
     name: str | None = None
+    description: str | None = None
     schema: dict[str, Any] | None = None
     strict: bool | None = None
 
@@ -176,6 +177,8 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     created: int = 0
     stop_sequence: str | None = None
+    #: names of what the provider's answer has besides, and the internal form cannot express
+    lost: tuple[str, ...] = ()
 
 
 class StreamStarted(msgspec.Struct, frozen=True, kw_only=True):

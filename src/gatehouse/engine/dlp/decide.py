@@ -98,7 +98,7 @@ def decide(
     considered, which contain nothing of the text. In a text that cannot be changed (`min_length`), a hit that would
     redact or prompt blocks.
 
-    A finding inside a stronger finding does not count, for example a card number inside an IBAN. Strength is compared
+    A finding inside a stronger finding is ignored, for example a card number inside an IBAN. Strength is compared
     by effect, then score, then length. All rules for the same finding count. If ranges to redact overlap in another
     way, their union is redacted under the label of the strongest hit; of equal hits, the earlier one.
     """

@@ -53,7 +53,7 @@ class OverBudget(Exception):
 
 class WorkBudget:
     """The limits of all work of one kind of one request: processor time, and elapsed time including waiting. Time
-    between two units of work, such as the time of the provider, does not count."""
+    between two units of work, such as the time of the provider, is not counted."""
 
     __slots__ = ("_started", "_timeout_seconds", "_work_seconds")
 

@@ -23,6 +23,10 @@ _WITH_ITEMS: Final = frozenset({"openai_responses", "openai_token_count", "opena
 _LIST_OF_TOOLS: Final = "mcp_list_tools"
 #: Fields of a body with a list of messages or items.
 _CONVERSATIONS: Final = ("messages", "input")
+#: Key of a container's id in items and tools.
+_CONTAINER_ID: Final = "container_id"
+#: Keys of ids in the options of tools, and their names in permissions.
+_STORED: Final = {_CONTAINER_ID: tables.CONTAINER, "file_ids": tables.FILE_ID, tables.FILE_ID: tables.FILE_ID}
 #: Keys of a function tool without a type.
 _UNTYPED_TOOL_KEYS: Final = frozenset({"function", "cache_control"})
 
@@ -51,7 +55,7 @@ def uncommon(dialect: str, body: Mapping[str, Any]) -> tuple[Field, ...]:
 
 def guard_of(name: str, guards: Guards) -> tuple[str, FieldGuard] | None:
     """Return the table's name of a field, and its guard; None if it has none. Some servers accept `dataSources` or
-    `Models` as other spellings of a field, so these count as the same field."""
+    `Models` as other spellings of a field, so these are treated as the same field."""
     if name.startswith(TOOLS):
         # Without guards the call is converted, and a conversion sends no hosted tool.
         return (name, tables.TOOL) if guards else None
@@ -67,18 +71,43 @@ def all_names(dialect: str, body: Mapping[str, Any]) -> list[str]:
     """Return the value of `request.fields` in policy rules: the body's fields, and hosted tools as `tools.<type>`."""
     names = dict.fromkeys(name[:_MAX_NAME_CHARACTERS] for name in body)
     names |= dict.fromkeys(field.name for field in hosted_tools(dialect, body))
-    names |= dict.fromkeys(field.name for field in file_references(body))
+    names |= dict.fromkeys(field.name for field in references(dialect, body))
+    names |= dict.fromkeys(field.name for field in tool_references(dialect, body))
     return list(names)
 
 
-def file_references(body: Mapping[str, Any]) -> Iterator[Field]:
-    """Yield the `file_id` of each part of a message, of a tool's result or of an item."""
+def references(dialect: str, body: Mapping[str, Any]) -> Iterator[Field]:
+    """Yield the ids of what a provider stores in messages and items: the `file_id` of each part of a message, of a
+    tool's result or of an item, the recording of an earlier answer, and the container of an earlier call."""
     for field in _CONVERSATIONS:
         for index, item in enumerate(_list(body.get(field))):
             if type(item) is not dict:
                 continue
             for key in ("content", "output"):
                 yield from _in_parts(item.get(key), f"{field}[{index}].{key}")
+            recording = item.get("audio")
+            if type(recording) is dict and "id" in recording:
+                yield Field(tables.FILE_ID, f"{field}[{index}].audio.id", recording["id"])
+            if _CONTAINER_ID in item and dialect in _WITH_ITEMS:
+                yield Field(tables.CONTAINER, f"{field}[{index}].{_CONTAINER_ID}", item[_CONTAINER_ID])
+
+
+def tool_references(dialect: str, body: Mapping[str, Any]) -> Iterator[Field]:
+    """Yield the ids of what a provider stores in the declarations of tools: containers, files and vector stores."""
+    for tool, path in _tools(dialect, body):
+        if type(tool) is not dict:
+            continue
+        if tables.VECTOR_STORE_IDS in tool:
+            yield Field(tables.VECTOR_STORE_IDS, f"{path}.{tables.VECTOR_STORE_IDS}", tool[tables.VECTOR_STORE_IDS])
+        if type(tool.get("container")) is str:
+            yield Field(tables.CONTAINER, f"{path}.container", tool["container"])
+        for key in ("container", "environment", "input_image_mask"):
+            holder = tool.get(key)
+            if type(holder) is not dict:
+                continue
+            for member, name in _STORED.items():
+                if member in holder:
+                    yield Field(name, f"{path}.{key}.{member}", holder[member])
 
 
 def _in_parts(parts: Any, path: str) -> Iterator[Field]:

@@ -13,6 +13,7 @@ THIRD_PARTY: Final = "sends content to a third party"
 HOSTED_TOOL: Final = "runs a tool outside the gateway"
 KEEPS_STATE: Final = "keeps content at the provider"
 KEPT_FILE: Final = "refers to a file at the provider, which may be another user's"
+KEPT_CONTAINER: Final = "refers to a container at the provider, which may be another user's"
 PRICE: Final = "changes the price"
 OPAQUE: Final = "carries further fields that the gateway does not read"
 
@@ -39,8 +40,15 @@ TOOLS: Final = "tools."
 ALL_TOOLS: Final = "tools.*"
 TOOL: Final = FieldGuard(HOSTED_TOOL)
 
-#: The field of a part of a message with the id of a file.
+#: The name of the ids of files in permissions: those of parts of messages, of tools, and of recordings of answers.
 FILE_ID: Final = "file_id"
+#: The name of the ids of containers in permissions.
+CONTAINER: Final = "container"
+#: The name of the ids of stores of documents in permissions.
+VECTOR_STORE_IDS: Final = "vector_store_ids"
+#: The field that continues a stored response. The Responses API binds it to the caller (`stages.calls.response_state`);
+#: elsewhere no permission allows it.
+PREVIOUS_RESPONSE: Final = "previous_response_id"
 
 _TIERS: Final = ("auto", "default", "standard", "standard_only", "on_demand")
 
@@ -65,14 +73,13 @@ _HOSTED: Final[Guards] = {
     name: FieldGuard(HOSTED_TOOL)
     for name in (
         "web_search_options", "web_search", "search_parameters", "search_settings", "enable_search", "search_options",
-        "enable_code_interpreter", "mcp", "mcp_servers", "mcp_tools", "container", "code_execution",
-        "server_tools", "hosted_tools",
+        "enable_code_interpreter", "mcp", "mcp_servers", "mcp_tools", "code_execution", "server_tools", "hosted_tools",
     )
 }  # fmt: skip
 _SENT_AWAY: Final[Guards] = {
     name: FieldGuard(THIRD_PARTY)
     for name in (
-        "plugins", "transforms", "data_sources", "connectors", "enhancements", "vector_store_ids", "retrieval",
+        "plugins", "transforms", "data_sources", "connectors", "enhancements", VECTOR_STORE_IDS, "retrieval",
         "knowledge_base", "knowledge_base_ids", "guardrail_config",
     )
 }  # fmt: skip
@@ -84,7 +91,7 @@ _KEPT: Final[Guards] = {
             "background",
             "deferred",
             "cached_content",
-            "previous_response_id",
+            PREVIOUS_RESPONSE,
             "conversation",
             "conversation_id",
             "thread_id",
@@ -93,7 +100,10 @@ _KEPT: Final[Guards] = {
     },
     "prompt_cache_retention": FieldGuard(KEEPS_STATE, ("in_memory", "in-memory")),
     FILE_ID: FieldGuard(KEPT_FILE),
+    CONTAINER: FieldGuard(KEPT_CONTAINER),
 }
+#: Fields that continue what the provider stores. The gateway cannot tell whose it is, so no permission allows them.
+NEVER_ALLOWED: Final = frozenset({"conversation", "conversation_id", "thread_id"})
 _PRICES: Final[Guards] = {
     "service_tier": FieldGuard(PRICE, _TIERS),
     "speed": FieldGuard(PRICE, ("standard",)),

@@ -189,7 +189,7 @@ class ToolCalls:
             pipeline.obey(pipeline.TOOL_ACCESS(msgspec.structs.replace(call_request, identified=current), self._ports))
 
     def _session_of(self, state: ToolCallState, message: ClientMessage, public_session_id: str | None) -> str | None:
-        """Return the server's id of the session that the agent names. None if the agent names none, or if agent or
+        """Return the server's id of the session that the agent names. None if the agent specifies none, or if agent or
         server has the newer revision. Raises `UnknownSession`."""
         if public_session_id is None or message.revision != LEGACY or state.server.revision != LEGACY:
             return None

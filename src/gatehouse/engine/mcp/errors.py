@@ -3,7 +3,7 @@
 
 BadRequest
 ├── InvalidMessage        not a JSON-RPC request
-├── InvalidParams         a parameter is missing or wrong; `param` names it
+├── InvalidParams         a parameter is missing or wrong; `param` identifies it
 ├── UnknownTool           the server has no such tool for this caller
 ├── HeaderMismatch        a header is missing or contradicts the body
 ├── UnsupportedRevision   the revision is not supported

@@ -1,9 +1,9 @@
 """Computes upper bounds of a call's tokens and cost before the call is made. Budgets reserve them (docs/budgets.md).
 
 In the vocabularies of models, a token is at least one byte of text. So the number of bytes sent to the provider bounds
-the tokens of their text. Images have no such measure, so each image counts as `IMAGE_TOKENS`. Other files, and content
-that the provider looks up itself, may fill the model's context window. The answer is bounded by the caller's own limit,
-or else by a limit that the gateway sends.
+the tokens of their text. Images have no such measure, so each image is treated as `IMAGE_TOKENS`. Other files, and
+content that the provider looks up itself, may fill the model's context window. The answer is bounded by the caller's
+own limit, or else by a limit that the gateway sends.
 """
 
 import re
@@ -78,7 +78,7 @@ class PriceUnknown(BadRequest):
     def of(cls, candidate: Candidate, limit: str) -> "PriceUnknown":
         """Return the error. `limit` begins the message, for example "A cost cap"."""
         return cls(
-            f"{limit} is in force, and the catalog has no price for {candidate.provider.id}/"
+            f"{limit} is active, and the catalog has no price for {candidate.provider.id}/"
             f"{candidate.model.model_id}. An administrator can set cost_per_input_token and cost_per_output_token."
         )
 

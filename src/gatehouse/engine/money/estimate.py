@@ -1,9 +1,9 @@
 """Estimates the needs and the likely cost of a call before it is made. Routing and cost caps use the estimate
 (docs/cost-routing.md).
 
-`bound.py` computes the most that a call can use; this module computes the likely amount. Four bytes count as one token.
-Measured with OpenAI's o200k vocabulary, a token has 4.3 bytes of English or Python, 3.7 of Markdown, 4.5 of German, and
-2.7 of JSON. `tokenizers` counts exactly if a vocabulary is installed.
+`bound.py` computes the most that a call can use; this module computes the likely amount. Four bytes are treated as one
+token. Measured with OpenAI's o200k vocabulary, a token has 4.3 bytes of English or Python, 3.7 of Markdown, 4.5 of
+German, and 2.7 of JSON. `tokenizers` counts exactly if a vocabulary is installed.
 """
 
 from collections.abc import Iterator

@@ -16,7 +16,7 @@ _NOT_ALPHANUMERIC: Final = re.compile("[^A-Z0-9]")
 
 
 class MissingCredentials(BadRequest):
-    """Required fields are absent; `missing` names them."""
+    """Required fields are absent; `missing` lists them."""
 
     code = "missing_fields"
 

@@ -32,8 +32,10 @@ DEPLOYMENT_FULL: Final = "deployment_full"
 CIRCUIT_OPEN: Final = "circuit_open"
 #: Reason of an attempt that was not made because of a kill switch.
 KILL_SWITCHED: Final = "kill_switched"
+#: Reason of an attempt that was not made because the provider's dialect cannot express the call.
+NOT_CONVERTIBLE: Final = "not_convertible"
 #: Reasons of attempts that were not made.
-NOT_SENT: Final = frozenset({DEPLOYMENT_FULL, CIRCUIT_OPEN, KILL_SWITCHED})
+NOT_SENT: Final = frozenset({DEPLOYMENT_FULL, CIRCUIT_OPEN, KILL_SWITCHED, NOT_CONVERTIBLE})
 
 _SENTENCES: Final[Mapping[str, str]] = {
     "connect_failed": "No connection could be made.",
@@ -55,6 +57,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     CIRCUIT_OPEN: "It failed several times in a row and is left alone for a while.",
     DEPLOYMENT_FULL: "It has reached the limits that its model alias sets.",
     KILL_SWITCHED: "It is switched off.",
+    NOT_CONVERTIBLE: "The provider's API cannot express the call.",
 }
 
 
@@ -74,12 +77,13 @@ class ProviderFailed(Exception):
 
     `reason` is a short word for records: `connect_failed`, `no_connection_free`, `timeout`, `connection_closed`,
     `address_refused`, `reply_too_large`, `bad_reply`, `stream_error`, `unauthorized`, `rate_limited`, `not_configured`,
-    `no_instance_role`, `no_access_token`, `model_not_found`, `refused`, or `http_<status>`. `status` is the provider's,
-    None if it sent none.
+    `no_instance_role`, `no_access_token`, `model_not_found`, `refused`, `not_convertible`, or `http_<status>`. `status`
+    is the provider's, None if it sent none.
 
     Exactly one of these applies. `retryable`: the same candidate may be tried again. `move_on`: the next candidate is
-    tried at once. `client_error`: the request is at fault, not the provider, and this is the answer. `retry_after` is
-    the number of seconds after which the provider accepts requests again, or None if it does not say so.
+    tried at once. `client_error`: the request is at fault, not the provider, and this is the answer; with the reason
+    `not_convertible` only if no other candidate can express the call. `retry_after` is the number of seconds after
+    which the provider accepts requests again, or None if it does not say so.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, 
 
 def read(call: ModelCall, sent_bytes: int) -> int:
     """Return the input tokens of a call of `sent_bytes`, which exclude whitespace and escapes of the client. Bytes of
-    images and other files do not count as text."""
+    images and other files are not treated as text."""
     if DIALECTS[call.dialect].operation == "embeddings":
         return sent_bytes // BYTES_A_TOKEN
     file_bytes = sum(slot.size for slot in slots(call.body) if isinstance(slot, NonText))

@@ -130,7 +130,7 @@ class ProviderKind(Protocol):
 
 
 class ProviderNotConfigured(Exception):
-    """A required setting of the provider is missing; the text names it."""
+    """A required setting of the provider is missing; the text identifies it."""
 
 
 class NotOffered(BadRequest):

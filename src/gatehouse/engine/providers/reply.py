@@ -62,7 +62,7 @@ class Reply:
 
     __slots__ = (
         "_call", "_sent_bytes", "_stream", "_upstream", "_usage", "body", "dropped", "events", "exhausted_seconds",
-        "headers", "status",
+        "headers", "lost_parts", "status",
     )  # fmt: skip
 
     def __init__(self, status: int, headers: Mapping[str, str], *, body: bytes | None = None) -> None:
@@ -72,6 +72,8 @@ class Reply:
         self.events: AsyncIterator[bytes] | None = None
         #: the names of the client's fields that the provider did not receive, separated by commas
         self.dropped = ""
+        #: the names of the parts of the provider's answer that the client does not receive
+        self.lost_parts: tuple[str, ...] = ()
         #: seconds until the provider's rate limit resets, which this answer has exhausted; None: it has not
         self.exhausted_seconds: float | None = None
         self._usage: Usage | None = None

@@ -154,8 +154,8 @@ def login_rule(email: str) -> LimitRule:
 
 @lru_cache(maxsize=8192)
 def address_key(client_address: str) -> str:
-    """Return `ip:<address>`. An IPv6 address counts as its /64 network, the smallest network that a subscriber
-    receives, within which addresses can be changed at will. An IPv4-mapped address counts as the IPv4 address."""
+    """Return `ip:<address>`. An IPv6 address is treated as its /64 network, the smallest network that a subscriber
+    receives, within which addresses can be changed at will. An IPv4-mapped address is treated as the IPv4 address."""
     try:
         address = ip_address(client_address.partition("%")[0])
     except ValueError:

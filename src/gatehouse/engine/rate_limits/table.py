@@ -19,7 +19,7 @@ DEFAULTS: Final = {
     "/api/auth/login": 100,
     "/api/auth/register": 10,
     "/api/auth/refresh": 30,
-    # The sign-in pages and their assets. Password attempts on these pages count as attempts at /api/auth/login.
+    # The sign-in pages and their assets. Password attempts on these pages are treated as attempts at /api/auth/login.
     "/login": 300,
     # The console's files, and the exchange of the console's session cookie. Many people can share an address.
     "/console": 1200,

@@ -43,7 +43,7 @@ def are_tags(tags: tuple[str, ...]) -> bool:
 
 
 def end_user(dialect: str, body: Mapping[str, Any]) -> str | None:
-    """Return the end user that a decoded body names, in the recorded form, or None if the body names none."""
+    """Return the end user that a decoded body names, in the recorded form, or None if the body specifies none."""
     if dialect in {"anthropic_messages", "anthropic_token_count"}:
         metadata = body.get("metadata")
         value = metadata.get("user_id") if isinstance(metadata, dict) else None

@@ -74,7 +74,7 @@ def operator_details(call: Operated) -> dict[str, Any]:
 def interrupted(opened: Opened[str]) -> Outcome[str]:
     """Return the outcome of a stream that was interrupted because its process died."""
     fields = {name: getattr(opened, name) for name in Opened.__struct_fields__}
-    # A pending approval counts as cancelled, because a request cannot be approved after the death of its worker.
+    # A pending approval is treated as cancelled, because a request cannot be approved after the death of its worker.
     fields["dlp_events"] = tuple(
         msgspec.structs.replace(event, status="cancelled") if event.status == "pending" else event
         for event in opened.dlp_events

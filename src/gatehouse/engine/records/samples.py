@@ -1,4 +1,5 @@
-"""Samples of an organization's requests, for dry runs of drafts of the organization's rules (`stages.calls.sampling`)."""
+"""Samples of an organization's requests, for dry runs of drafts of the organization's rules
+(`stages.calls.sampling`)."""
 
 from typing import Any
 from uuid import UUID

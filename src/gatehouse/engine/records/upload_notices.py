@@ -44,7 +44,7 @@ class Operated(msgspec.Struct, array_like=True, frozen=True, tag="operated", kw_
     #: `kill_switch`, `provider_overrides`, `routing_overrides`, `budget` or `config_import`
     call: Annotated[str, Meta(pattern="^[a-z_]{1,64}$")]
     ip: Annotated[str, Meta(max_length=64)]
-    #: the organization; None before the first policy, which names it
+    #: the organization; None before the first policy, which identifies it
     tenant_id: UUID | None = None
     details: Details = {}
 

@@ -1,15 +1,13 @@
 """Gets an answer from a chain of candidates, with retries, fallbacks and circuit breakers (docs/cost-routing.md)."""
 
 import asyncio
-import math
 import random
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.dialects.token_counts import COUNTING
-from gatehouse.engine.conversation.errors import UnknownUpstream
-from gatehouse.engine.exchange import Admitted, Attempt, Exchange
+from gatehouse.engine.exchange import Admitted, Exchange
 from gatehouse.engine.money.estimate import routing_needs
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, call_provider, complete_text, count_tokens, kept_response
@@ -19,28 +17,22 @@ from gatehouse.engine.providers.failure import (
     DEPLOYMENT_FULL,
     KILL_SWITCHED,
     NOT_CONFIGURED,
+    NOT_CONVERTIBLE,
     RATE_LIMITED,
     ProviderFailed,
-    sentence,
 )
 from gatehouse.engine.records import tracing
 from gatehouse.engine.routing.circuits import CircuitKey, Circuits
 from gatehouse.engine.routing.cooldowns import Cooldowns
 from gatehouse.engine.routing.credentials import Credential, Credentials
 from gatehouse.engine.routing.deployments.load import BUSY_SECONDS, DeploymentLoads, Place
+from gatehouse.engine.routing.failed_attempts import chain_failed, new_attempt
 from gatehouse.engine.stages.candidates.kill_switch import ProviderUnavailable
 from gatehouse.engine.timing import milliseconds
 from gatehouse.foundation.deadlines import Deadlines
-from gatehouse.foundation.errors import (
-    BadGateway,
-    GatewayTimeout,
-    Refusal,
-    TooManyRequests,
-    Unauthenticated,
-    Unavailable,
-)
+from gatehouse.foundation.errors import Refusal, Unauthenticated, Unavailable
 from gatehouse.foundation.identity import TenantId
-from gatehouse.foundation.outbound import NoConnectionFree, OutboundTimeout
+from gatehouse.foundation.outbound import OutboundTimeout
 from gatehouse.policy.catalog import Candidate
 
 #: Delay before the first retry. The delay doubles with each further retry, and up to half of it is random.
@@ -57,32 +49,6 @@ _CALLS: Final = {
     "openai_completions": complete_text,
     "openai_kept_response": kept_response,
 }
-
-
-class AllProvidersFailed(BadGateway):
-    code = "all_providers_failed"
-    message = "No provider could answer."
-
-
-class Overloaded(Unavailable):
-    """This worker has the maximum number of calls in progress to each provider of the chain: 503."""
-
-    code = "gateway_overloaded"
-    message = "The gateway has too many calls to providers in progress. Try again later."
-
-    def __init__(self) -> None:
-        super().__init__(headers={"Retry-After": "1"})
-
-
-class DeploymentsFull(TooManyRequests):
-    """No deployment of the alias has room for the request within its limits: 429."""
-
-    code = "deployments_full"
-    message = "All deployments of this model have reached their limits. Try again later."
-
-
-class ProviderTimeout(GatewayTimeout):
-    code = "provider_timeout"
 
 
 class CredentialRevoked(Unauthenticated):
@@ -145,8 +111,13 @@ class Attempts:
         except TimeoutError:
             if not deadline.expired:
                 raise
-            exchange.attempts.append(_new_attempt(candidate, None, "deadline", duration_ms=self._duration_ms(exchange)))
-        raise _chain_failed(exchange.attempts)
+            exchange.attempts.append(new_attempt(candidate, None, "deadline", duration_ms=self._duration_ms(exchange)))
+        if exchange.not_convertible is not None and all(
+            attempt.reason == NOT_CONVERTIBLE for attempt in exchange.attempts
+        ):
+            exchange.chosen, refusal = exchange.not_convertible
+            raise refusal
+        raise chain_failed(exchange.attempts)
 
     async def _attempt_with_retries(
         self, candidate: Candidate, x: Admitted, exchange: Exchange, skipped: list[Candidate]
@@ -159,7 +130,7 @@ class Attempts:
         used = retry = 0
         while used < len(credentials):
             if not circuits.may_try(key):
-                exchange.attempts.append(_new_attempt(candidate, None, CIRCUIT_OPEN))
+                exchange.attempts.append(new_attempt(candidate, None, CIRCUIT_OPEN))
                 if not retry and not used:
                     skipped.append(candidate)
                 return None
@@ -187,7 +158,7 @@ class Attempts:
         """Return the credentials to try, in this order. If there are none, record an attempt that was not made."""
         credentials = self.credentials.in_turn(x.call_request.identified.policy.tenant_id, candidate)
         if not credentials:
-            exchange.attempts.append(_new_attempt(candidate, None, NOT_CONFIGURED))
+            exchange.attempts.append(new_attempt(candidate, None, NOT_CONFIGURED))
         return credentials
 
     def _enters(self, candidate: Candidate, x: Admitted, exchange: Exchange) -> bool:
@@ -199,7 +170,7 @@ class Attempts:
             return True
         exchange.place = self.loads.enter(deployment)
         if exchange.place is None:
-            exchange.attempts.append(_new_attempt(candidate, None, DEPLOYMENT_FULL, BUSY_SECONDS))
+            exchange.attempts.append(new_attempt(candidate, None, DEPLOYMENT_FULL, BUSY_SECONDS))
         return exchange.place is not None
 
     async def _admitted(self, target: _Target, x: Admitted, exchange: Exchange) -> bool:
@@ -221,7 +192,7 @@ class Attempts:
             tokens = requirements.input_tokens + requirements.output_tokens
         wait = await self.loads.count(place, tokens)
         if wait is not None:
-            exchange.attempts.append(_new_attempt(target.candidate, None, DEPLOYMENT_FULL, wait))
+            exchange.attempts.append(new_attempt(target.candidate, None, DEPLOYMENT_FULL, wait))
         return wait is None
 
     def _leave(self, exchange: Exchange) -> None:
@@ -231,7 +202,7 @@ class Attempts:
 
     async def _last_resort(self, candidate: Candidate, x: Admitted, exchange: Exchange) -> Reply | None:
         """Make one attempt even though the circuit is open."""
-        exchange.attempts.remove(_new_attempt(candidate, None, CIRCUIT_OPEN))
+        exchange.attempts.remove(new_attempt(candidate, None, CIRCUIT_OPEN))
         target = self._target(candidate, x)
         if x.routed.deployments is not None:
             if not self._enters(candidate, x, exchange):
@@ -253,11 +224,11 @@ class Attempts:
             reply = await self._call_with_circuits(target, credential, x, exchange)
         except ProviderFailed as failed:
             duration_ms = self._duration_ms(exchange)
-            if failed.client_error is not None:
+            if failed.client_error is not None and failed.reason != NOT_CONVERTIBLE:
                 exchange.chosen, exchange.credential, exchange.attempt_ms = candidate, credential.label, duration_ms
                 raise failed.client_error from None
             exchange.attempts.append(
-                _new_attempt(
+                new_attempt(
                     candidate,
                     failed.status,
                     failed.reason,
@@ -266,11 +237,16 @@ class Attempts:
                     credential=credential.label,
                 )
             )
+            if failed.client_error is not None:
+                # Another candidate may express the call.
+                exchange.not_convertible = exchange.not_convertible or (candidate, failed.client_error)
+                if exchange.place is not None:
+                    exchange.place.cancel_reservation()
             if failed.retryable:
                 return None, "retry"
             return None, "credential" if failed.reason in CREDENTIAL_REASONS else "candidate"
         except ProviderUnavailable:
-            exchange.attempts.append(_new_attempt(candidate, None, KILL_SWITCHED))
+            exchange.attempts.append(new_attempt(candidate, None, KILL_SWITCHED))
             return None, "candidate"
         exchange.chosen, exchange.credential = candidate, credential.label
         exchange.attempt_ms = self._duration_ms(exchange)
@@ -403,48 +379,3 @@ class Attempts:
                 # Nothing was sent, because the gate runs before the first byte.
                 continue
         raise OutOfTouch
-
-
-def _new_attempt(
-    candidate: Candidate,
-    status: int | None,
-    reason: str,
-    retry_after: float | None = None,
-    duration_ms: float | None = None,
-    *,
-    credential: str | None = None,
-) -> Attempt:
-    return Attempt(
-        provider=candidate.provider.id,
-        model=candidate.model.model_id,
-        status=status,
-        reason=reason,
-        retry_after=retry_after,
-        duration_ms=duration_ms,
-        credential=credential or candidate.credential,
-    )
-
-
-def _chain_failed(attempts: list[Attempt]) -> Refusal:
-    reasons = {attempt.reason for attempt in attempts}
-    if reasons == {KILL_SWITCHED}:
-        return ProviderUnavailable()
-    if reasons == {NoConnectionFree.reason}:
-        return Overloaded()
-    if reasons == {DEPLOYMENT_FULL}:
-        wait = min(attempt.retry_after or BUSY_SECONDS for attempt in attempts)
-        return DeploymentsFull(headers={"Retry-After": str(max(math.ceil(wait), 1))})
-    last = attempts[-1]
-    failed = f"Last attempt: {last.provider}/{last.model}, {last.reason}. {sentence(last.reason, last.status)}"
-    # The shortest delay is enough, because the client needs only one available provider.
-    delays = [attempt.retry_after for attempt in attempts if attempt.retry_after is not None]
-    headers = {"Retry-After": str(max(math.ceil(min(delays)), 1))} if delays else None
-    listed = [
-        {"provider": attempt.provider, "model": attempt.model, "status": attempt.status, "reason": attempt.reason}
-        for attempt in attempts
-    ]
-    if reasons == {"model_not_found"}:
-        return UnknownUpstream(f"No provider has the model. {failed}", attempts=listed)
-    if "deadline" in reasons or reasons == {"timeout"}:
-        return ProviderTimeout(f"No provider answered in time. {failed}", headers=headers, attempts=listed)
-    return AllProvidersFailed(f"No provider could answer. {failed}", headers=headers, attempts=listed)

@@ -20,7 +20,7 @@ MAX_CIRCUITS: Final = 10_000
 
 class CircuitKey(NamedTuple):
     """The key of a circuit. `model` is None for the circuit of the provider's connections. Each tenant has its own
-    circuits, because credentials and limits belong to a tenant. A deployment that names a credential has its own
+    circuits, because credentials and limits belong to a tenant. A deployment that specifies a credential has its own
     circuit."""
 
     tenant_id: UUID
@@ -45,7 +45,7 @@ class OpenCircuit(msgspec.Struct, frozen=True):
     model: str | None
     state: Literal["open", "half_open"]
     failures: int
-    #: label of the credential if the circuit is that of a deployment that names one
+    #: label of the credential if the circuit is that of a deployment that specifies one
     credential: str | None = None
 
 

@@ -23,9 +23,9 @@ MAX_PROVIDERS: Final = 10_000
 
 
 class Credential(NamedTuple):
-    """A credential for one attempt. `label` is None if the provider has only one, and no deployment names it. `key`
-    names it to the port `Secrets`, and `sealed` is its sealed text. `version` differs between secrets, so that a new
-    secret does not rest because of the former one."""
+    """A credential for one attempt. `label` is None if the provider has only one, and no deployment specifies it. `key`
+    identifies it to the port `Secrets`, and `sealed` is its sealed text. `version` differs between secrets, so that a
+    new secret does not rest because of the former one."""
 
     label: str | None
     key: str

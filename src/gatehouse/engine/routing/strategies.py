@@ -88,8 +88,8 @@ def _latency_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: 
 
 def _balanced(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
     """Order by the sum of weighted cost and latency. The cost is multiplied by the entry's weight, and cost and latency
-    are divided by their averages over all options. An unknown price counts as the highest price, and an unknown latency
-    as the average."""
+    are divided by their averages over all options. An unknown price is treated as the highest price, and an unknown
+    latency as the average."""
     options = policy.pool.capable(requirements.needs, requirements.use)
     times, total_time = _times_or_average(options, view)
     if options.weighted_sums is None:
@@ -143,8 +143,8 @@ def _times_or_average(options: Options, view: StrategyView) -> tuple[list[float]
 
 
 def _time_weight(total_cost: float, total_time: float) -> float:
-    """Return the cost that counts as much as one millisecond, so that the average latency counts as much as the average
-    cost. If all options are free, only latency counts."""
+    """Return the cost that has the same weight as one millisecond. The average latency then has the same weight as the
+    average cost. If all options are free, only latency is considered."""
     return total_cost / (total_time or 1.0) or 1.0
 
 

@@ -30,7 +30,7 @@ ALGORITHM: Final = "ES256"
 MAX_LIFETIME_SECONDS: Final = 300
 #: maximum length of a chain: the holder's certificate and the intermediate ones
 _MAX_CERTIFICATES: Final = 4
-_MAX_TOKEN_CHARS: Final = 16_384
+_MAX_TOKEN_CHARACTERS: Final = 16_384
 #: allowed difference between the clocks of two machines
 _LEEWAY_SECONDS: Final = 5
 
@@ -44,7 +44,7 @@ _INVALID_TOKEN_ERRORS: Final = (
 
 class _Registry(jws.JWSRegistry):
     # A header with a certificate chain is longer than the default limit.
-    max_header_length = _MAX_TOKEN_CHARS
+    max_header_length = _MAX_TOKEN_CHARACTERS
 
 
 class CertifiedToken(msgspec.Struct, frozen=True, gc=False):
@@ -96,7 +96,7 @@ def verify(
     Requires valid `sub`, `aud`, `iat` and `exp`. Raises `ExpiredToken`, `InvalidToken`.
     """
     now = time.time() if now is None else now
-    if len(token) > _MAX_TOKEN_CHARS or not authorities:
+    if len(token) > _MAX_TOKEN_CHARACTERS or not authorities:
         raise InvalidToken
     try:
         leaf, *intermediates = _header_certificates(token)

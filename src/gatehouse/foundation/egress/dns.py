@@ -14,7 +14,7 @@ _LOOKUP_TIMEOUT_SECONDS: Final = 5.0
 
 class DnsUnavailable(Unavailable):
     code = "dns_unavailable"
-    message = "The domain name system gives no answer now. Try again in a moment."
+    message = "The DNS server does not respond. Try again in a moment."
 
 
 class TxtResolver(Protocol):

@@ -26,7 +26,7 @@ from gatehouse.foundation.settings import BadSettings, EgressPolicy, stricter
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
-_MAX_URL_CHARS: Final = 2048
+_MAX_URL_CHARACTERS: Final = 2048
 _RESOLVE_SECONDS: Final = 5.0
 
 #: the part of a URL between `//` and the path; after brackets only a port
@@ -156,8 +156,8 @@ class EgressGuard:
         return addresses
 
     def _check_url(self, url: str, *, https_only: bool, bounds: EgressPolicy) -> SafeUrl:
-        if len(url) > _MAX_URL_CHARS:
-            raise MalformedUrl(f"longer than {_MAX_URL_CHARS} characters")
+        if len(url) > _MAX_URL_CHARACTERS:
+            raise MalformedUrl(f"longer than {_MAX_URL_CHARACTERS} characters")
         # Parsers treat these characters differently, so that two parsers may read different hosts.
         if "\\" in url or any(unicodedata.category(character)[0] in "CZ" for character in url):
             raise MalformedUrl("holds a space, a backslash or a control character")

@@ -14,7 +14,7 @@ B = TypeVar("B", bound="Body")
 
 class Body(BaseModel):
     """A request's body. Validation is strict: the text `"false"` is not a boolean, and an unknown field is an error
-    that names the field."""
+    that identifies the field."""
 
     model_config = ConfigDict(extra="forbid", strict=True, str_strip_whitespace=True)
 

@@ -1,7 +1,7 @@
 """Formats of errors in responses (docs/errors.md).
 
-An `ErrorForm` defines an error's body and the status of failed validation. A family declares its form once, in its
-`errors.py`; other paths get the form of their part of the API.
+An `ErrorFormat` defines an error's body and the status of failed validation. A family declares its format once, in
+its `errors.py`. Other paths have the format of their part of the API.
 
     GATEWAY    {"error": {"message", "type", "code", ...}}       the model calls and `/v1/scan`
     ANTHROPIC  {"type": "error", "error": {... as GATEWAY}}      `/v1/messages`
@@ -48,7 +48,7 @@ def _faults(error: Refusal) -> list[FieldFault]:
 
 
 def _sentence(error: Refusal) -> str:
-    """Returns the message, or the invalid fields with their messages, for forms without a list of fields."""
+    """Returns the message, or the invalid fields with their messages, for formats without a list of fields."""
     fields = "; ".join(f"{fault.field}: {fault.message}" for fault in _faults(error))
     return fields or error.text
 
@@ -146,12 +146,12 @@ def scim(error: Refusal) -> Body:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorForm:
+class ErrorFormat:
     """The format of errors.
 
     `validation_status` is the status of failed validation: one status, or one for each variant (`{"a": 422, "b": 400,
-    "c": 422}`). `encode` returns the bytes of a body; forms that are not JSON replace it. `in_browsers` is the form for
-    clients that prefer HTML, on paths that browsers and programs use.
+    "c": 422}`). `encode` returns the bytes of a body; formats that are not JSON replace it. `in_browsers` is the format
+    for clients that prefer HTML, on paths that browsers and programs use.
     """
 
     render: Callable[[Refusal], Body]
@@ -159,17 +159,17 @@ class ErrorForm:
     media_type: str = "application/json"
     encode: Callable[[Body], bytes] = _encode
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
-    in_browsers: "ErrorForm | None" = None
+    in_browsers: "ErrorFormat | None" = None
 
-    def validating(self, status: int | Mapping[str, int]) -> "ErrorForm":
+    def validating(self, status: int | Mapping[str, int]) -> "ErrorFormat":
         return replace(self, validation_status=status)
 
-    def for_reader(self, accept: str) -> "ErrorForm":
-        """Returns the form for a client with this `Accept` header."""
+    def for_reader(self, accept: str) -> "ErrorFormat":
+        """Returns the format for a client with this `Accept` header."""
         if self.in_browsers is None:
             return self
-        form = self.in_browsers if prefers_html(accept) else self
-        return replace(form, headers={**form.headers, "Vary": "Accept"})
+        selected = self.in_browsers if prefers_html(accept) else self
+        return replace(selected, headers={**selected.headers, "Vary": "Accept"})
 
     def status_of(self, error: Refusal, variant: str = "a") -> int:
         """Returns the error's status. For failed validation without a code of its own this is `validation_status`."""
@@ -181,25 +181,26 @@ class ErrorForm:
     def body_of(self, error: Refusal) -> Body:
         if error.code == "maintenance_mode":
             return {"error": "maintenance_mode", "message": error.text}
-        return _FORMS_BY_NAME.get(error.form or "", self).render(error)
+        return _FORMATS_BY_NAME.get(error.error_format or "", self).render(error)
 
 
-GATEWAY = ErrorForm(gateway, 400)
-ANTHROPIC = ErrorForm(anthropic, 400)
-OAUTH = ErrorForm(oauth, 400)
-DETAIL = ErrorForm(detail)
-CODED = ErrorForm(coded)
-NAMED = ErrorForm(named)
-PORTAL = ErrorForm(portal)
-SCIM = ErrorForm(scim, 400, "application/scim+json")
+GATEWAY = ErrorFormat(gateway, 400)
+ANTHROPIC = ErrorFormat(anthropic, 400)
+OAUTH = ErrorFormat(oauth, 400)
+DETAIL = ErrorFormat(detail)
+CODED = ErrorFormat(coded)
+NAMED = ErrorFormat(named)
+PORTAL = ErrorFormat(portal)
+SCIM = ErrorFormat(scim, 400, "application/scim+json")
 
-#: forms by the class attribute `form` of an error, which overrides its family's form
-_FORMS_BY_NAME = {
+#: formats by the class attribute `error_format` of an error, which overrides its family's format
+_FORMATS_BY_NAME = {
     "detail": DETAIL, "error_message": CODED, "error_details": CODED, "gateway": GATEWAY, "anthropic": ANTHROPIC,
 }  # fmt: skip
 
-#: Forms by path prefix. The longest prefix applies. A prefix consists of whole path segments. Families add their forms.
-DEFAULT_FORMS: Mapping[str, ErrorForm] = {
+#: Formats by path prefix. The longest prefix applies. A prefix consists of whole path segments. Families add their
+#: formats.
+DEFAULT_FORMATS: Mapping[str, ErrorFormat] = {
     "/v1/chat/completions": GATEWAY,
     "/api/chat/completions": GATEWAY,
     "/v1/responses": GATEWAY,
@@ -229,28 +230,28 @@ DEFAULT_FORMS: Mapping[str, ErrorForm] = {
 }
 
 
-class ErrorForms:
-    """Looks up the form of a path. `families` maps path prefixes to forms and overrides the defaults. `otherwise` is
-    the form of a path without a listed prefix."""
+class ErrorFormats:
+    """Looks up the error format of a path. `families` maps path prefixes to formats and overrides the defaults.
+    `otherwise` is the format of a path without a listed prefix."""
 
-    def __init__(self, families: Mapping[str, ErrorForm] | None = None, *, otherwise: ErrorForm = DETAIL) -> None:
-        forms = {**DEFAULT_FORMS, **(families or {})}
-        self._by_prefix = {prefix.rstrip("/"): form for prefix, form in forms.items()}
+    def __init__(self, families: Mapping[str, ErrorFormat] | None = None, *, otherwise: ErrorFormat = DETAIL) -> None:
+        formats = {**DEFAULT_FORMATS, **(families or {})}
+        self._by_prefix = {prefix.rstrip("/"): error_format for prefix, error_format in formats.items()}
         self._deepest = max(prefix.count("/") for prefix in self._by_prefix)
         self._otherwise = otherwise
 
-    def for_path(self, path: str) -> ErrorForm:
+    def for_path(self, path: str) -> ErrorFormat:
         # Cut the path to the depth of the deepest prefix first, so that a path of ten thousand slashes costs no more
         # than other paths.
         prefix = "/".join(path.split("/", self._deepest + 1)[: self._deepest + 1])
         while prefix:
-            if (form := self._by_prefix.get(prefix)) is not None:
-                return form
+            if (error_format := self._by_prefix.get(prefix)) is not None:
+                return error_format
             prefix = prefix.rpartition("/")[0]
         return self._otherwise
 
 
-_defaults = ErrorForms()
+_defaults = ErrorFormats()
 
 
 def for_path(path: str) -> Callable[[Refusal], Body]:
@@ -265,13 +266,13 @@ class RenderedError:
     body: bytes
 
 
-def rendered(error: Refusal, form: ErrorForm, variant: str = "a") -> RenderedError:
+def rendered(error: Refusal, error_format: ErrorFormat, variant: str = "a") -> RenderedError:
     """Returns status, headers and body of an error. Adds the header `Retry-After` if the error has `retry_after`, and
     `WWW-Authenticate` to a 401."""
-    status = form.status_of(error, variant)
-    headers = {"Content-Type": form.media_type, **form.headers, **error.headers}
+    status = error_format.status_of(error, variant)
+    headers = {"Content-Type": error_format.media_type, **error_format.headers, **error.headers}
     if "retry_after" in error.extra:
         headers.setdefault("Retry-After", str(error.extra["retry_after"]))
     if status == 401:
         headers.setdefault("WWW-Authenticate", "Bearer")
-    return RenderedError(status, headers, form.encode(form.body_of(error)))
+    return RenderedError(status, headers, error_format.encode(error_format.body_of(error)))

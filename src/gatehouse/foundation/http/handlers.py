@@ -1,5 +1,5 @@
-"""Exception handlers. They render refusals, failed validation, unknown paths and unhandled exceptions in the error form
-of the request's path."""
+"""Exception handlers. They render refusals, failed validation, unknown paths and unhandled exceptions in the error
+format of the request's path."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gatehouse.foundation import errors
 from gatehouse.foundation.errors import FieldFault, Refusal, Unprocessable
 from gatehouse.foundation.http import variants
-from gatehouse.foundation.http.envelopes import MAX_FAULTS, ErrorForms, ParameterFault, rendered
+from gatehouse.foundation.http.envelopes import MAX_FAULTS, ErrorFormats, ParameterFault, rendered
 
 _log = structlog.get_logger(__name__)
 
@@ -27,7 +27,7 @@ _log = structlog.get_logger(__name__)
 FAILED_VALIDATION = "failed_validation"
 
 #: maximum length of a field's name in a response, because the name comes from the caller
-MAX_NAME_CHARS = 100
+MAX_NAME_CHARACTERS = 100
 
 
 class MalformedBody(errors.BadRequest):
@@ -64,16 +64,16 @@ def _leaf(status: int) -> type[Refusal]:
 
 
 class ErrorResponses:
-    """Renders errors in an application's forms. `unavailable` lists the exceptions of an unavailable database. The
+    """Renders errors in an application's formats. `unavailable` lists the exceptions of an unavailable database. The
     function `unknown` returns the response for a path without a route, or None for the usual 404."""
 
     def __init__(
         self,
-        forms: ErrorForms,
+        formats: ErrorFormats,
         unavailable: tuple[type[Exception], ...] = (),
         unknown: Callable[[Request], Refusal | Response | None] | None = None,
     ) -> None:
-        self._forms = forms
+        self._formats = formats
         self._unknown = unknown
         self._unavailable = unavailable
 
@@ -83,8 +83,8 @@ class ErrorResponses:
             variant = variants.variant_of(scope)
         except variants.UnknownVariant:
             variant = variants.Variant.A
-        form = self._forms.for_path(scope["path"]).for_reader(Headers(scope=scope).get("accept", ""))
-        answer = rendered(error, form, variant)
+        error_format = self._formats.for_path(scope["path"]).for_reader(Headers(scope=scope).get("accept", ""))
+        answer = rendered(error, error_format, variant)
         return Response(answer.body, answer.status, answer.headers)
 
     async def of(self, request: Request, error: Exception) -> Response:
@@ -159,13 +159,13 @@ def failed_validation(faults: Sequence[Any]) -> Refusal:
 
 
 def _fault(fault: dict[str, Any]) -> FieldFault:
-    loc = tuple(part if isinstance(part, int) else part[:MAX_NAME_CHARS] for part in fault["loc"])
+    loc = tuple(part if isinstance(part, int) else part[:MAX_NAME_CHARACTERS] for part in fault["loc"])
     return ParameterFault(loc or ("body",), str(fault["msg"]).removeprefix("Value error, "), kind=fault["type"])
 
 
 class _FaultMiddleware:
-    """Middleware that responds to an unhandled exception with a 500 in the path's form. The framework would respond in
-    plain text, and the exception would be logged twice."""
+    """Middleware that responds to an unhandled exception with a 500 in the path's format. The framework would respond
+    in plain text, and the exception would be logged twice."""
 
     def __init__(self, app: ASGIApp, *, responses: ErrorResponses) -> None:
         self._app = app
@@ -193,14 +193,14 @@ class _FaultMiddleware:
 
 def install(
     app: FastAPI,
-    forms: ErrorForms | None = None,
+    formats: ErrorFormats | None = None,
     *,
     unavailable: tuple[type[Exception], ...] = (),
     unknown: Callable[[Request], Refusal | Response | None] | None = None,
 ) -> ErrorResponses:
     """Registers the handlers and returns their `ErrorResponses`, which has the parameters `unavailable` and `unknown`.
     Call this function before adding other middleware, so that the other middleware sees the rendered errors."""
-    responses = ErrorResponses(forms or ErrorForms(), unavailable, unknown)
+    responses = ErrorResponses(formats or ErrorFormats(), unavailable, unknown)
     app.add_exception_handler(Refusal, responses.refusal)
     app.add_exception_handler(RequestValidationError, responses.validation)
     app.add_exception_handler(HTTPException, responses.http)

@@ -5,8 +5,8 @@ A FastAPI dependency reads a window from the query parameters. The window's `app
 
     Window = Annotated[OffsetWindow, Depends(offset_window(default=100, maximum=200))]
 
-A value that is out of bounds is a 422 that names the parameter. A cursor that this service did not issue is a 400 that
-names `cursor`.
+A value that is out of bounds is a 422 that identifies the parameter. A cursor that this service did not issue is a 400
+that identifies `cursor`.
 """
 
 import binascii
@@ -31,9 +31,9 @@ from gatehouse.foundation.http.variants import RequestVariant, Variant
 
 #: maximum offset and page number. Every list ends before it, and the resulting offset fits into PostgreSQL's bigint.
 _MAX_OFFSET: Final = 1_000_000_000
-_MAX_CURSOR_CHARS: Final = 4096
+_MAX_CURSOR_CHARACTERS: Final = 4096
 #: Characters of a text to search for.
-_MAX_SEARCH_CHARS: Final = 255
+_MAX_SEARCH_CHARACTERS: Final = 255
 #: The header with the number of all matching rows, of lists that answer with a plain array.
 TOTAL_COUNT_HEADER: Final = "X-Total-Count"
 
@@ -154,7 +154,7 @@ def optional_window(*, maximum: int = 200) -> Callable[..., Awaitable[OptionalWi
 
 def search_parameter(description: str) -> QueryParameter:
     """Return the declaration of a list's parameter `search`."""
-    parameter: QueryParameter = Query(max_length=_MAX_SEARCH_CHARS, pattern=r"^[^\x00]*$", description=description)
+    parameter: QueryParameter = Query(max_length=_MAX_SEARCH_CHARACTERS, pattern=r"^[^\x00]*$", description=description)
     return parameter
 
 
@@ -261,13 +261,13 @@ class CursorSigner:
         self._decoder = msgspec.json.Decoder(_CursorContent)
 
     def issue(self, position: int, filters: Mapping[str, str], *, context: str) -> str:
-        """Returns a cursor. It is valid only for `context`, which names the list and the tenant."""
+        """Returns a cursor. It is valid only for `context`, which identifies the list and the tenant."""
         content = msgspec.json.encode(_CursorContent(position, dict(filters)))
         return urlsafe_b64encode(self._mac(content, context) + content).decode().rstrip("=")
 
     def read(self, cursor: str, *, context: str) -> tuple[int, dict[str, str]]:
         """Returns the cursor's position and filters. Raises `BadCursor`."""
-        if len(cursor) > _MAX_CURSOR_CHARS:
+        if len(cursor) > _MAX_CURSOR_CHARACTERS:
             raise BadCursor
         try:
             raw = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))

@@ -70,7 +70,7 @@ class Segments:
         records.
 
         After a failed fsync it is unknown which lines are on the disk, and a second fsync may report success for lines
-        that are lost. So no line counts as stored, and the next write uses a new segment.
+        that are lost. So no line is treated as stored, and the next write uses a new segment.
         """
         self._broken = True
         complete_bytes = lines.rfind(b"\n", 0, written) + 1

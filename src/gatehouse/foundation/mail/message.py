@@ -12,7 +12,7 @@ import msgspec
 from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
 
-MAX_SUBJECT_CHARS: Final = 200
+MAX_SUBJECT_CHARACTERS: Final = 200
 #: Our mails are far smaller. The limit detects a mail that is too large by mistake before a server refuses it.
 MAX_MESSAGE_BYTES: Final = 64 * 1024
 
@@ -58,7 +58,7 @@ def build_message(mail: Mail, sender: Address, message_id: str) -> EmailMessage:
     message = EmailMessage(policy=policy.SMTP)
     message["From"] = sender
     message["To"] = Address(addr_spec=emails.ascii_form(mail.recipient))
-    message["Subject"] = one_line(mail.subject, MAX_SUBJECT_CHARS)
+    message["Subject"] = one_line(mail.subject, MAX_SUBJECT_CHARACTERS)
     message["Date"] = format_datetime(utc_now())
     message["Message-ID"] = f"<{message_id}@{sender.domain}>"
     # This header suppresses automatic replies, such as those of absent people (RFC 3834).

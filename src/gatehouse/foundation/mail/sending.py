@@ -20,7 +20,7 @@ from gatehouse.foundation.mail.smtp_url import SmtpServer
 SEND_TIMEOUT_SECONDS: Final = 60.0
 #: maximum wait for one reply of the server
 _REPLY_TIMEOUT_SECONDS: Final = 20.0
-_MAX_REASON_CHARS: Final = 300
+_MAX_REASON_CHARACTERS: Final = 300
 _FIRST_PERMANENT_CODE: Final = 500
 
 
@@ -32,7 +32,7 @@ class MailNotSent(Exception):
     """
 
     def __init__(self, reason: str, *, is_permanent: bool) -> None:
-        super().__init__(one_line(reason, _MAX_REASON_CHARS))
+        super().__init__(one_line(reason, _MAX_REASON_CHARACTERS))
         self.is_permanent = is_permanent
 
 

@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 S = TypeVar("S", bound=CommonSettings)
 
-#: similarity from which a variable counts as a misspelt setting
+#: similarity from which a variable is treated as a misspelt setting
 _SIMILARITY: Final = 0.9
 #: former names of settings, which have no effect, and their new names
 _RENAMED: Final = {"DLP_UNINSPECTABLE": "DLP_UNREADABLE"}

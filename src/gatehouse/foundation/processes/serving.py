@@ -36,7 +36,7 @@ class HomeLock:
 
     def __init__(self, home: Path, *, mode: int = 0o777) -> None:
         """Locks the folder. Creates it with `mode` if it does not exist. Raises `CannotStart` if another process uses
-        the folder (the message names the process), and `BadSettings`."""
+        the folder (the message identifies the process), and `BadSettings`."""
         file = make_home(home, mode) / _LOCK_FILE
         try:
             self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -80,7 +80,7 @@ class HomeLock:
 
 def listen(host: str, port: int, option: str = "--port") -> socket.socket:
     """Returns a listening socket. Clients that connect before the server accepts connections wait. Raises
-    `CannotStart`, whose message names `option`."""
+    `CannotStart`, whose message identifies `option`."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

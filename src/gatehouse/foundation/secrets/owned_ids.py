@@ -1,8 +1,8 @@
 """Ids of objects that a provider keeps, bound to their owner by a MAC. So no table of owners is needed.
 
-An id of a response has the form `resp_<base64url of MAC and content>`; its content names the provider, the model and
-the provider's id. An id of an item is the provider's id with the MAC at its end. An id of a session at an MCP server is
-the MAC, a dot, and the server's id.
+An id of a response has the form `resp_<base64url of MAC and content>`; its content identifies the provider, the model
+and the provider's id. An id of an item is the provider's id with the MAC at its end. An id of a session at an MCP
+server is the MAC, a dot, and the server's id.
 """
 
 import binascii

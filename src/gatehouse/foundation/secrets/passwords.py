@@ -17,8 +17,8 @@ from gatehouse.foundation.errors import FieldFault, Unavailable, Unprocessable
 from gatehouse.foundation.secrets.common_passwords import is_common
 from gatehouse.foundation.tasks import BoundedThreadPool
 
-MIN_CHARS: Final = 8
-MAX_CHARS: Final = 1024
+MIN_PASSWORD_CHARACTERS: Final = 8
+MAX_PASSWORD_CHARACTERS: Final = 1024
 
 #: nice value of the hashing threads; with it, requests get nine tenths of a core that they share with these threads
 _NICENESS: Final = 10
@@ -43,7 +43,7 @@ class PasswordRefused(Unprocessable):
 
 
 class PasswordLength(PasswordRefused):
-    message = f"A password has {MIN_CHARS} to {MAX_CHARS} characters."
+    message = f"A password has {MIN_PASSWORD_CHARACTERS} to {MAX_PASSWORD_CHARACTERS} characters."
 
 
 class PasswordCommon(PasswordRefused):
@@ -69,7 +69,7 @@ class Passwords:
     async def hash(self, password: str, *, about: str | None = None, field: str = "password") -> str:
         """Returns the hash of a new password for the account with the address `about`. Raises `PasswordLength`,
         `PasswordCommon`, `TooManyLogins`."""
-        if not MIN_CHARS <= len(password) <= MAX_CHARS:
+        if not MIN_PASSWORD_CHARACTERS <= len(password) <= MAX_PASSWORD_CHARACTERS:
             raise PasswordLength(field)
 
         def check_and_hash() -> str:
@@ -92,12 +92,12 @@ class Passwords:
     async def matching(self, hashes: Sequence[str | None], password: str, *, checks: int) -> list[int]:
         """Returns the indexes of the hashes that match the password. Always does the work of `checks` hashes. Only the
         first `checks` hashes are compared. Raises `TooManyLogins`."""
-        candidate = _bytes(password[:MAX_CHARS])
+        candidate = _bytes(password[:MAX_PASSWORD_CHARACTERS])
         padded = [*hashes[:checks], *[None] * (checks - len(hashes))]
         matches = await self._run_in_thread(
             lambda: [self._matches(hashed or self._dummy_hash, candidate) for hashed in padded]
         )
-        possible = len(password) <= MAX_CHARS
+        possible = len(password) <= MAX_PASSWORD_CHARACTERS
         return [index for index, match in enumerate(matches) if match and possible and padded[index] is not None]
 
     def outdated(self, hashed: str) -> bool:
@@ -128,7 +128,7 @@ class Passwords:
 
 def check_new(password: str, *, about: str | None = None) -> None:
     """Checks a new password of the account with the address `about`. Raises `PasswordLength`, `PasswordCommon`."""
-    if not MIN_CHARS <= len(password) <= MAX_CHARS:
+    if not MIN_PASSWORD_CHARACTERS <= len(password) <= MAX_PASSWORD_CHARACTERS:
         raise PasswordLength
     if is_common(password, about):
         raise PasswordCommon

@@ -14,11 +14,11 @@ from typing import Final
 API_KEY_PREFIX: Final = "gk_"
 
 _BASE62: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
-_RANDOM_CHARS: Final = 32
-_CHECKSUM_CHARS: Final = 6
-_SHOWN_CHARS: Final = 8
+_RANDOM_CHARACTERS: Final = 32
+_CHECKSUM_CHARACTERS: Final = 6
+_SHOWN_CHARACTERS: Final = 8
 #: 43 characters of an alphabet of 62 have 256 bits
-_TOKEN_CHARS: Final = 43
+_TOKEN_CHARACTERS: Final = 43
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +31,18 @@ class Minted:
 
     @property
     def shown(self) -> str:
-        return self.plaintext[:_SHOWN_CHARS]
+        return self.plaintext[:_SHOWN_CHARACTERS]
 
 
 def mint_api_key() -> Minted:
     """Returns a new API key: `gk_`, 32 random characters, and a checksum that secret scanners can verify offline."""
-    body = API_KEY_PREFIX + _random(_RANDOM_CHARS)
+    body = API_KEY_PREFIX + _random(_RANDOM_CHARACTERS)
     return _minted(body + _checksum(body))
 
 
 def mint_token(prefix: str = "") -> Minted:
     """Returns a secret or one-time token of 256 bits, with a prefix for its purpose (`inv_`, ...)."""
-    return _minted(prefix + _random(_TOKEN_CHARS))
+    return _minted(prefix + _random(_TOKEN_CHARACTERS))
 
 
 def digest(plaintext: str) -> bytes:
@@ -61,7 +61,7 @@ def _random(characters: int) -> str:
 def _checksum(body: str) -> str:
     value = zlib.crc32(body.encode("ascii"))
     characters = []
-    for _ in range(_CHECKSUM_CHARS):
+    for _ in range(_CHECKSUM_CHARACTERS):
         value, digit = divmod(value, len(_BASE62))
         characters.append(_BASE62[digit])
     return "".join(reversed(characters))

@@ -61,6 +61,7 @@ class ScopedLock(Enum):
     ALERTS = "alerts"
     API_KEYS = "api_keys"
     BUDGETS = "budgets"
+    COMPLIANCE_BUNDLES = "compliance_bundles"
     CONTENT_FILTERS = "content_filters"
     DLP_PATTERNS = "dlp_patterns"
     DLP_RULES = "dlp_rules"

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any, Final
 
 from gatehouse.engine.records.attribution import MAX_TAGS, TAGS_HEADER
-from gatehouse.ingress.models import MAX_PAGE_MODELS, MAX_SEARCH_CHARS
+from gatehouse.ingress.models import MAX_PAGE_MODELS, MAX_SEARCH_CHARACTERS
 from gatehouse.ingress.openapi.kept_responses import kept_response_paths
 
 Operation = dict[str, Any]
@@ -300,7 +300,7 @@ _SEARCH_OF_MODELS: Final = [
         "in": "query",
         "description": "Part of the id or display name. The list has the first matching models by id, and"
         " `X-Total-Count` is the number of all. Not in the format of Anthropic.",
-        "schema": {"type": "string", "maxLength": MAX_SEARCH_CHARS},
+        "schema": {"type": "string", "maxLength": MAX_SEARCH_CHARACTERS},
     },
     {
         "name": "limit",

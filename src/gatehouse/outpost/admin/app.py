@@ -9,7 +9,7 @@ from starlette.types import ASGIApp
 
 from gatehouse.administration.application import build_application
 from gatehouse.administration.shell import METHODS_WITHOUT_BODY, Arrival, RequestHead, Shell, read_head
-from gatehouse.foundation.http.envelopes import CODED, ErrorForms
+from gatehouse.foundation.http.envelopes import CODED, ErrorFormats
 from gatehouse.foundation.http.handlers import ErrorResponses
 from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
 from gatehouse.outpost.admin import access, audit, budget, config, overrides, peers, siem, status
@@ -40,7 +40,7 @@ def build_api() -> tuple[FastAPI, ErrorResponses]:
         "Gatehouse outpost",
         "A gateway that runs at the customer's site, and the API to administer it.",
         _FAMILIES,
-        ErrorForms(otherwise=CODED),
+        ErrorFormats(otherwise=CODED),
         tolerant=tuple(_PROBES),
         moving=_LIVE_FIELDS,
     )

@@ -1,4 +1,4 @@
-"""Exports and imports the DLP configuration in force as a document. An operator can read it, use it as a backup, or
+"""Exports and imports the active DLP configuration as a document. An operator can read it, use it as a backup, or
 move it to the cloud (docs/moving-to-the-cloud.md)."""
 
 import time
@@ -35,7 +35,7 @@ class Exported(ResponseBody):
     exported_at: str
     outpost_id: str
     policy_version: int
-    patterns: Annotated[list[str], Field(description="Ids of the built-in patterns that are in force.")]
+    patterns: Annotated[list[str], Field(description="Ids of the built-in patterns that are active.")]
     dlp_rules: list[dict[str, Any]]
     custom_patterns: list[dict[str, Any]]
     suppressions: Annotated[list[str], Field(description="Ids of built-in patterns that are disabled.")]
@@ -71,7 +71,7 @@ class Import(BaseModel):
 
 @router.get("/admin/config/export", response_model=Exported)
 async def export_config(host: AuthorizedHost) -> Exported:
-    """Returns the DLP configuration in force, without credentials. Answers 503
+    """Returns the active DLP configuration, without credentials. Answers 503
     `service_unavailable` while no policy is loaded."""
     if host.bundles.in_force is None:
         raise NotLoaded

@@ -63,7 +63,7 @@ class ProviderOverridesState(ResponseBody):
     disabled: Disabled
     unknown: Annotated[
         list[str],
-        Field(description="Providers that the policy in force does not contain: disabling them has no effect."),
+        Field(description="Providers that the active policy does not contain: disabling them has no effect."),
     ]
 
 
@@ -76,7 +76,7 @@ class RoutingOverrides(Body):
 class RoutingState(ResponseBody):
     routes: dict[str, str]
     unknown: Annotated[
-        list[str], Field(description="Targets that the policy in force does not contain: 503 `override_error`.")
+        list[str], Field(description="Targets that the active policy does not contain: 503 `override_error`.")
     ]
 
 

@@ -21,14 +21,14 @@ Time = Annotated[str | None, Field(examples=["2026-05-04T12:00:00Z"])]
 
 
 class PolicyStatus(ResponseBody):
-    version: Annotated[int | None, Field(description="Version of the bundle in force; null without a bundle.")]
+    version: Annotated[int | None, Field(description="Version of the active bundle; null without a bundle.")]
     source: Annotated[str | None, Field(description="`platform`, `file` or `kept`.")]
     issued_at: Time
     expires_at: Time
     age_seconds: Annotated[int | None, Field(description="Time since the platform issued the bundle.")]
     expired: Annotated[
         bool,
-        Field(description="Whether the bundle has expired. It stays in force until a newer one arrives."),
+        Field(description="Whether the bundle has expired. It stays active until a newer one arrives."),
     ]
     asked_at: Time
     fetched_at: Time

@@ -1,7 +1,7 @@
 """Stores spent amounts on disk. Each period of each budget has a slot of 64 bytes, which is overwritten in one step.
 
 A write to the page cache takes some microseconds and survives kill -9. `sync` writes the page cache to the disk from
-time to time. Reserved amounts are also written: after kill -9, a running call may have been made, so it counts as
+time to time. Reserved amounts are also written: after kill -9, a running call may have been made, so it is treated as
 spent.
 """
 

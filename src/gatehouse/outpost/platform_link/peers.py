@@ -20,7 +20,7 @@ import structlog
 
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.outbound.operator_client import OperatorClient, read_bounded
-from gatehouse.foundation.tasks import is_running
+from gatehouse.foundation.tasks import cancel_all, is_running
 from gatehouse.outpost.identity import OutpostIdentity
 from gatehouse.outpost.money.budget import LocalSpend
 from gatehouse.outpost.money.leases import (
@@ -45,7 +45,7 @@ _SHARE_TIMEOUT_SECONDS: Final = 0.5
 _ALL_PEERS_TIMEOUT_SECONDS: Final = 1.0
 #: After no peer had an unused amount, no amounts are requested for this time.
 _EMPTY_SECONDS: Final = 0.5
-#: A peer without a message for this time counts as gone when an operator releases the kill switch.
+#: A peer without a message for this time is treated as gone when an operator releases the kill switch.
 _GONE_SECONDS: Final = 10.0
 #: Maximum bytes of a message between peers.
 MAX_BODY_BYTES: Final = 64 * 1024
@@ -121,7 +121,7 @@ class Peers:
         version: Callable[[], int],
         newer: Callable[[], None],
     ) -> None:
-        """`version` returns the version of the bundle in force. `newer` is called when a peer reports a newer
+        """`version` returns the version of the active bundle. `newer` is called when a peer reports a newer
         version."""
         self._outpost_id = outpost_id
         self.all = [Peer(address) for address in addresses]
@@ -146,10 +146,8 @@ class Peers:
         self._tasks = [asyncio.create_task(loop, name="peer") for loop in (*follow_loops, self._maintain_month())]
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        running = (*self._tasks, self._beginning, self._obtaining)
+        await cancel_all(*(task for task in running if task is not None))
         await self._client.close()
 
     def notify(self) -> None:

@@ -1,1 +1,1 @@
-"""The bundle in force, and its callers, credentials and switches."""
+"""The active bundle, and its callers, credentials and switches."""

@@ -29,7 +29,7 @@ _POLL_INTERVAL_SECONDS: Final = 1.0
 
 class BundleFiles:
     """Applies the bundle in the files at `start`, and each time that a file changes, until `stop`. If the files are
-    unusable, the bundle in force does not change, and the status of the bundles shows the reason."""
+    unusable, the active bundle does not change, and the status of the bundles shows the reason."""
 
     def __init__(self, bundles: BundleStore, bundle: Path, keys: Path) -> None:
         self._bundles = bundles

@@ -1,7 +1,7 @@
-"""The bundle in force. A bundle is verified, compiled with this outpost's overrides, put in force by one assignment,
+"""The active bundle. A bundle is verified, compiled with this outpost's overrides, activated by one assignment,
 and stored.
 
-If a bundle is refused, the bundle in force does not change, and `status` shows the reason (docs/outposts.md, "The
+If a bundle is refused, the active bundle does not change, and `status` shows the reason (docs/outposts.md, "The
 policy").
 """
 
@@ -39,7 +39,7 @@ _KEYS_FILE: Final = "keys.json"
 
 
 class NotLoaded(Unavailable):
-    """No bundle is in force (docs/outposts.md, "Errors")."""
+    """No bundle is active (docs/outposts.md, "Errors")."""
 
     code = "service_unavailable"
     message = "This outpost has no policy yet. It waits for the platform, or for a bundle file."
@@ -71,7 +71,7 @@ class BundleStatus(msgspec.Struct):
 
 
 class BundleStore:
-    """Implements the engine's `PolicySource`. Bundles come into force one at a time, in the order of their versions."""
+    """Implements the engine's `PolicySource`. Bundles become active one at a time, in the order of their versions."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class BundleStore:
         *,
         private_keys: Callable[[], Sequence[EllipticCurvePrivateKey]] = tuple,
     ) -> None:
-        """`activated` is called with each bundle that comes into force. `private_keys` returns the keys that decrypt
+        """`activated` is called with each bundle that becomes active. `private_keys` returns the keys that decrypt
         the credentials in a bundle."""
         self._outpost_id = outpost_id
         self._folder = folder
@@ -92,7 +92,7 @@ class BundleStore:
         self._lock = asyncio.Lock()
         self.keys: dict[str, SigningKey] = {}
         self.in_force: InForce | None = None
-        #: The signed form of the bundle in force.
+        #: The signed form of the active bundle.
         self.signed: str | None = None
         self.etag = ""
         self.status = BundleStatus()
@@ -105,7 +105,7 @@ class BundleStore:
         return in_force.snapshot
 
     async def load_kept(self) -> None:
-        """Loads the stored bundle, which was in force when this outpost ended. It may have expired, because an expired
+        """Loads the stored bundle, which was active when this outpost ended. It may have expired, because an expired
         policy is better than no policy."""
         self.trust(keys_of(durable_files.read(self._folder / _KEYS_FILE)), keep=False)
         signed = durable_files.read(self._folder / _BUNDLE_FILE)
@@ -125,7 +125,7 @@ class BundleStore:
         return True
 
     async def take(self, signed: str, source: str, *, fetched: bool = True, aged: bool = False, etag: str = "") -> bool:
-        """Verifies a bundle and puts it in force. Returns whether it has come into force.
+        """Verifies a bundle and activates it. Returns whether it has become active.
 
         If `fetched` is true, the bundle is new: it is stored, and must not have expired. If `aged` is true, it may have
         expired, as a bundle that is carried across an air gap.
@@ -141,8 +141,8 @@ class BundleStore:
                 self.failed(f"The bundle ({source}) is refused: {error}")
                 return False
             if fetched and previous is None:
-                # The first bundle is stored before it comes into force, so that after kill -9 the outpost continues to
-                # serve requests. A later bundle comes into force first, so that its revocations do not wait for the
+                # The first bundle is stored before it becomes active, so that after kill -9 the outpost continues to
+                # serve requests. A later bundle becomes active first, so that its revocations do not wait for the
                 # disk.
                 await asyncio.to_thread(self._keep, signed, etag)
             self._swap(candidate, source)
@@ -152,8 +152,8 @@ class BundleStore:
             return True
 
     def failed(self, reason: str) -> None:
-        """Records why a bundle was refused. The reason is logged once, and is in the status until a bundle comes into
-        force."""
+        """Records why a bundle was refused. The reason is logged once, and is in the status until a bundle becomes
+        active."""
         if self.status.fault != reason:
             log.warning("outpost.bundle_failed", reason=reason)
         self.status.failed_at, self.status.fault = time.time(), reason

@@ -55,7 +55,7 @@ class Callers:
         return caller
 
     def by_user(self, user: UserRecord, scopes: frozenset[str]) -> Caller:
-        """Returns the caller of a token that names the user."""
+        """Returns the caller of a token that identifies the user."""
         return self._caller(user, CallerKind.USER, None, scopes)
 
     def _caller(self, user: UserRecord, kind: CallerKind, key_id: UUID | None, scopes: frozenset[str] | None) -> Caller:

@@ -29,7 +29,7 @@ from gatehouse.policy.bundles.contents import KeyRecord
 
 _ALGORITHM: Final = "HS256"
 _LEEWAY_SECONDS: Final = 5
-_MAX_TOKEN_CHARS: Final = 8192
+_MAX_TOKEN_CHARACTERS: Final = 8192
 _MAX_CACHED_TOKENS: Final = 20_000
 _DEFAULT_SCOPES: Final = frozenset({"chat:write", "api:read", "dlp:read"})
 
@@ -40,7 +40,7 @@ class InvalidClientToken(Unauthenticated):
 
 
 class UnknownUser(InvalidClientToken):
-    message = "The token names a user who does not exist in the organization, or who is deactivated."
+    message = "The token refers to a user who does not exist in the organization, or who is deactivated."
 
 
 class _Verified(msgspec.Struct, frozen=True, gc=False):
@@ -117,7 +117,7 @@ class LocalCredentials:
         )
 
     def _verify(self, token: str) -> _Verified:
-        if self._secret is None or len(token) > _MAX_TOKEN_CHARS:
+        if self._secret is None or len(token) > _MAX_TOKEN_CHARACTERS:
             raise InvalidClientToken
         rules = JWTClaimsRegistry(
             now=int(time.time()), leeway=_LEEWAY_SECONDS, sub={"essential": True}, exp={"essential": True}

@@ -1,4 +1,4 @@
-"""Polls the platform for the next bundle, so that a change at the platform is in force at the outpost within a
+"""Polls the platform for the next bundle, so that a change at the platform is active at the outpost within a
 second."""
 
 import asyncio
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 _LONG_POLL_SECONDS: Final = 50
 #: The interval between retries doubles from the first to the second number.
 _MIN_RETRY_SECONDS, _MAX_RETRY_SECONDS = 0.5, 5.0
-#: The key set is requested again after this time, or when a bundle names a key that is not in the set.
+#: The key set is requested again after this time, or when a bundle uses a key that is not in the set.
 _KEYS_TTL_SECONDS: Final = 600.0
 
 

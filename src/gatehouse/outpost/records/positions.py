@@ -2,8 +2,8 @@
 them.
 
 The upload position of each writer's journal is stored in `outpost/uploaded.json`, which only this module writes.
-Sequence numbers count from 1 in each writer's journal. A damaged part counts as one entry, and the end of a dead writer
-counts as one entry, so that all readers compute the same numbers.
+Sequence numbers count from 1 in each writer's journal. A damaged part is treated as one entry, and the end of a dead
+writer is treated as one entry, so that all readers compute the same numbers.
 """
 
 import threading

@@ -1,6 +1,6 @@
 """Decides whether an identity provider or a directory may use an existing account (docs/accounts.md).
 
-    local  -> linked     by an address of a domain that the organization has proven
+    local  -> linked     by an address of a domain that the organization has verified
     linked -> linked     not checked again; if the directory changes the address, earlier credentials end
     linked -> local      when an administrator changes the address
 
@@ -49,8 +49,8 @@ _GRANTS: Final = text(
 class AddressNotProven(Forbidden):
     code = "address_not_proven"
     message = (
-        "An account with this address was created here, and the organization has not proven the address's domain."
-        " Ask your administrator to prove the domain, or to remove the account."
+        "A local account has this address, and the organization has not verified the address's domain."
+        " Ask your administrator to verify the domain, or to remove the account."
     )
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Revokes access at once: a revocation is in force on every worker when the response is sent.
+"""Revokes access at once: a revocation is active on every worker when the response is sent.
 
 Sessions are rows, but their access tokens are verified by signature only. Ending a session therefore also writes its id
 to `revocations`, which every worker keeps in memory until the last affected token has expired.

@@ -8,9 +8,9 @@ from typing import Any, Final
 from gatehouse.administration.application import Documentation
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.http import envelopes
-from gatehouse.foundation.http.envelopes import ErrorForm, ErrorForms
+from gatehouse.foundation.http.envelopes import ErrorFormat, ErrorFormats
 from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
-from gatehouse.platform.administration.contents import ERROR_FORMS
+from gatehouse.platform.administration.contents import ERROR_FORMATS
 from gatehouse.platform.request.callers import is_caller
 from gatehouse.platform.request.injected import checks_version
 
@@ -45,16 +45,16 @@ _ERROR_SCHEMAS: Final[dict[str, Any]] = {
     "MaintenanceError": _object(["error", "message"], error={"const": "maintenance_mode"}, message=_TEXT),
 }
 
-_SCHEMA_OF_FORM: Final[dict[Callable[[Refusal], dict[str, Any]], str]] = {
+_SCHEMA_OF_FORMAT: Final[dict[Callable[[Refusal], dict[str, Any]], str]] = {
     envelopes.detail: "DetailError",
     envelopes.coded: "CodedError",
     envelopes.named: "CodedError",
     envelopes.oauth: "OAuthError",
     envelopes.scim: "ScimError",
 }
-_FORMS: Final = ErrorForms(ERROR_FORMS)
+_FORMATS: Final = ErrorFormats(ERROR_FORMATS)
 
-#: Additional schemas of a status, because some errors, such as `mfa_required`, have a form of their own.
+#: Additional schemas of a status, because some errors, such as `mfa_required`, have a format of their own.
 _EXTRA_SCHEMAS: Final = {"403": ["CodedError"], "429": ["RateLimitedError"], "503": ["MaintenanceError"]}
 #: Additional schemas of sign-in and second factors. Their errors have codes that programs can evaluate.
 _SIGN_IN_PREFIX: Final = "/api/auth/"
@@ -76,16 +76,18 @@ def _add_error_responses(document: dict[str, Any]) -> None:
     """Add the missing error responses to the operations of administration, in place."""
     document["components"]["schemas"].update(_ERROR_SCHEMAS)
     for path, operations in document["paths"].items():
-        form = _FORMS.for_path(path)
-        schema = _SCHEMA_OF_FORM.get(form.render)
+        error_format = _FORMATS.for_path(path)
+        schema = _SCHEMA_OF_FORMAT.get(error_format.render)
         for method, operation in operations.items():
             if schema is not None:
-                _add_to_operation(operation, method, path, schema, form)
+                _add_to_operation(operation, method, path, schema, error_format)
 
 
-def _add_to_operation(operation: dict[str, Any], method: str, path: str, schema: str, form: ErrorForm) -> None:
+def _add_to_operation(
+    operation: dict[str, Any], method: str, path: str, schema: str, error_format: ErrorFormat
+) -> None:
     responses = operation["responses"]
-    # FastAPI's description of failed validation does not match the error form of this path.
+    # FastAPI's description of failed validation does not match the error format of this path.
     responses.pop("422", None)
     for status, description in _statuses(operation, method, path).items():
         responses.setdefault(status, {"description": description})
@@ -95,15 +97,15 @@ def _add_to_operation(operation: dict[str, Any], method: str, path: str, schema:
             if path.startswith(_SIGN_IN_PREFIX):
                 extra += _EXTRA_SIGN_IN_SCHEMAS.get(status, [])
             names = list(dict.fromkeys([schema, *extra]))
-            content = response.setdefault("content", {form.media_type: {"schema": _any_of(names)}})
-            if form.in_browsers is not None:
+            content = response.setdefault("content", {error_format.media_type: {"schema": _any_of(names)}})
+            if error_format.in_browsers is not None:
                 content["text/html"] = {"schema": _TEXT}
 
 
 def _statuses(operation: dict[str, Any], method: str, path: str) -> dict[str, str]:
     descriptions = {
         "400": "The request is malformed.",
-        "422": "A parameter or field is not valid. The response names it.",
+        "422": "A parameter or field is not valid. The response identifies it.",
         "429": "Too many requests. `Retry-After` is the number of seconds to wait.",
         "503": "Temporarily unavailable, or closed for maintenance.",
     }

@@ -29,7 +29,7 @@ from gatehouse.platform.installation.setup import Installation
 
 _SEALED_WORD: Final = b"gatehouse backup"
 _SEALING_CONTEXT: Final = b"backup"
-#: A process counts as running if its last heartbeat is at most this old.
+#: A process is treated as running if its last heartbeat is at most this old.
 _RUNNING_SECONDS: Final = 15
 #: Number added to the revision after a restore. It exceeds any number of lost changes, because outposts refuse a policy
 #: that is older than their own.

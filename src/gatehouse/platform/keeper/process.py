@@ -1,4 +1,4 @@
-"""Starts and stops the keeper process."""
+"""Starts the parts of the keeper process, or of a `gatehouse worker`, and stops them in reverse order."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ from gatehouse.foundation.outbound.receivers import Receivers
 from gatehouse.foundation.secrets.sealing import Sealer, load_master_keys
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
-from gatehouse.foundation.tasks import is_running
+from gatehouse.foundation.tasks import cancel_all, is_running
 from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.installation.first_admin import forget_when_used
 from gatehouse.platform.keeper.drain import Drain
@@ -59,53 +59,86 @@ async def _run(settings: Settings, database_url: str, *, journal: bool) -> None:
     # Ctrl-C reaches all processes of a terminal at once. The supervisor stops the keeper after the gateways have
     # written their last records. `gatehouse worker` has no supervisor, so it stops at once.
     loop.add_signal_handler(signal.SIGINT, (lambda: None) if journal else stopping.set)
-    database = Database(database_url, pool_size=4)
-    node = Node(database, kind="keeper" if journal else "worker")
-    drain = Drain(database_url, settings.gatehouse_home / "journal") if journal else None
-    metrics = PlatformMetrics(settings.gatehouse_home)
-    if drain is not None:
-        metrics.drain_lag.read(drain.lag_seconds)
-        drain.start()
-    metrics.exporter.start()
-    guard = EgressGuard(settings.egress_allowlist, settings.egress_policy)
-    outbound = open_outbound(
-        settings.outbound, settings.provider_max_connections, guard, max_each=settings.connections_each
-    )
-    receivers = Receivers(guard)
-    runs_jobs = settings.embedded or not journal
+    keeper = Keeper(settings, database_url, journal=journal)
+    await keeper.start()
+    try:
+        if not journal:
+            log.info("worker.started", node=str(keeper.node.id))
+        await stopping.wait()
+    finally:
+        await keeper.stop()
 
-    def status() -> dict[str, object]:
-        return {"jobs": runs_jobs} if drain is None else {"jobs": runs_jobs, "drain": drain.status}
 
-    tasks = [asyncio.create_task(_send_heartbeats(database, node, status, settings.gatehouse_home))]
-    if runs_jobs:
-        keys = load_master_keys(settings)
-        tools = Tools(
-            settings=settings,
-            database=database,
-            sealer=Sealer(keys.keys, keys.current),
-            outbound=outbound,
-            clock=SYSTEM_CLOCK,
-            receivers=receivers,
-            notifications=metrics.notifications,
+class Keeper:
+    """The parts of a keeper, or without `journal` of a `gatehouse worker`. Create it in a running loop."""
+
+    def __init__(self, settings: Settings, database_url: str, *, journal: bool) -> None:
+        self.settings = settings
+        self.runs_jobs = settings.embedded or not journal
+        self.database = Database(database_url, pool_size=4)
+        self.metrics = PlatformMetrics(settings.gatehouse_home)
+        guard = EgressGuard(settings.egress_allowlist, settings.egress_policy)
+        self.receivers = Receivers(guard)
+        self.outbound = open_outbound(
+            settings.outbound, settings.provider_max_connections, guard, max_each=settings.connections_each
         )
-        metrics.webhook_lag.read(lambda: WEBHOOK_LAG.seconds)
-        metrics.siem_backlog.read(lambda: SIEM_BACKLOG.events)
-        metrics.siem_failing.read(lambda: SIEM_BACKLOG.failing)
-        tasks.append(asyncio.create_task(work(tools)))
-    if not journal:
-        log.info("worker.started", node=str(node.id))
-    await stopping.wait()
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    if drain is not None:
-        await asyncio.to_thread(drain.stop, _FINAL_DRAIN_SECONDS)
-    await node.leave()
-    await metrics.exporter.stop()
-    await outbound.close()
-    await receivers.close()
-    await database.close()
+        self.node = Node(self.database, kind="keeper" if journal else "worker")
+        self.drain = Drain(database_url, settings.gatehouse_home / "journal") if journal else None
+        self._parts = contextlib.AsyncExitStack()
+
+    async def start(self) -> None:
+        """Start the parts in order. If one of them raises, the parts that were started before are stopped and the
+        exception propagates."""
+        async with contextlib.AsyncExitStack() as parts:
+            self._open_parts(parts)
+            self._start_parts(parts)
+            self._parts = parts.pop_all()
+
+    async def stop(self) -> None:
+        """Stop the parts in reverse order of the start."""
+        await self._parts.aclose()
+
+    def status(self) -> dict[str, object]:
+        """Return the status that heartbeats report."""
+        if self.drain is None:
+            return {"jobs": self.runs_jobs}
+        return {"jobs": self.runs_jobs, "drain": self.drain.status}
+
+    def _open_parts(self, parts: contextlib.AsyncExitStack) -> None:
+        """Open the parts that other parts use. They are closed last."""
+        parts.push_async_callback(self.database.close)
+        self.metrics.exporter.start()
+        parts.push_async_callback(self.metrics.exporter.stop)
+        parts.push_async_callback(self.receivers.close)
+        parts.push_async_callback(self.outbound.close)
+
+    def _start_parts(self, parts: contextlib.AsyncExitStack) -> None:
+        # The first heartbeat adds this process to the list of workers.
+        parts.push_async_callback(self.node.leave)
+        if self.drain is not None:
+            self.metrics.drain_lag.read(self.drain.lag_seconds)
+            self.drain.start()
+            parts.push_async_callback(asyncio.to_thread, self.drain.stop, _FINAL_DRAIN_SECONDS)
+        heartbeats = _send_heartbeats(self.database, self.node, self.status, self.settings.gatehouse_home)
+        parts.push_async_callback(cancel_all, asyncio.create_task(heartbeats, name="heartbeats"))
+        if self.runs_jobs:
+            tools = self._tools()
+            self.metrics.webhook_lag.read(lambda: WEBHOOK_LAG.seconds)
+            self.metrics.siem_backlog.read(lambda: SIEM_BACKLOG.events)
+            self.metrics.siem_failing.read(lambda: SIEM_BACKLOG.failing)
+            parts.push_async_callback(cancel_all, asyncio.create_task(work(tools), name="work"))
+
+    def _tools(self) -> Tools:
+        keys = load_master_keys(self.settings)
+        return Tools(
+            settings=self.settings,
+            database=self.database,
+            sealer=Sealer(keys.keys, keys.current),
+            outbound=self.outbound,
+            clock=SYSTEM_CLOCK,
+            receivers=self.receivers,
+            notifications=self.metrics.notifications,
+        )
 
 
 async def _send_heartbeats(database: Database, node: Node, report: Callable[[], dict[str, object]], home: Path) -> None:

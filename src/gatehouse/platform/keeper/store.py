@@ -177,9 +177,10 @@ class Store:
         # administration waits for them. These timeouts would not end a COPY (see `arrays`).
         self._connection.execute("SET idle_in_transaction_session_timeout = '2s'")
         self._connection.execute("SET statement_timeout = '15s'")
-        # A session counts as idle until the first message of a statement has arrived completely. While it waits for the
-        # other messages of the statement, it counts as busy. All statements are prepared, so that the long message, the
-        # one with the values, is the first one. `transaction_timeout` limits the wait for the other messages.
+        # A session is treated as idle until the first message of a statement has arrived completely. While it waits for
+        # the other messages of the statement, it is treated as busy. All statements are prepared, so that the long
+        # message, the one with the values, is the first one. `transaction_timeout` limits the wait for the other
+        # messages.
         self._connection.prepare_threshold = 0
         if self._connection.info.server_version >= _TRANSACTION_TIMEOUT_VERSION:
             self._connection.execute("SET transaction_timeout = '20s'")

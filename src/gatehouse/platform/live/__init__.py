@@ -5,6 +5,6 @@
     feed      follows the revisions, applies them to the replica, and confirms them
     nodes     the list of workers with their confirmed revisions, and the wait for confirmations
 
-A change names a topic and a key (`Change.touch`). The loader of the topic reads the row with that key again, and
+A change has a topic and a key (`Change.touch`). The loader of the topic reads the row with that key again, and
 removes the entry if the row is deleted. Memory is never written back to the database, so an old value cannot return.
 """

@@ -40,7 +40,7 @@ OUTPOSTS_PREFIX: Final = "/v1/outposts"
 
 #: Maximum number of entries in the cache of verified tokens and in the cache of callers. Verifying a signature costs a
 #: hundred times as much as a lookup.
-_MAX_CACHED: Final = 20_000
+_MAX_CACHED_CREDENTIALS: Final = 20_000
 
 
 #: Kinds of callers by the claim `token_type` of their token.
@@ -171,7 +171,7 @@ class LiveCredentials:
         if cached is None or cached[0] is not live or cached[1] is not user or cached[2] is not tenant:
             caller = self._user(user, tenant, kind=CallerKind.API_KEY, api_key_id=live.id, scopes=live.scopes)
             cached = self._key_callers[digest] = (live, user, tenant, caller)
-            if len(self._key_callers) > _MAX_CACHED:
+            if len(self._key_callers) > _MAX_CACHED_CREDENTIALS:
                 self._key_callers.popitem(last=False)
         return cached[3]
 
@@ -215,27 +215,21 @@ class LiveCredentials:
             raise InvalidBearerToken
         if verified.issued_at + tenant.session_seconds <= time.time():
             raise InvalidBearerToken
+        client = None
+        if verified.kind is CallerKind.APPLICATION and verified.client_id is not None:
+            client = self._replica.clients.get(verified.client_id)
         return self._user(
             user,
             tenant,
             kind=verified.kind,
             session_id=verified.session_id,
             mfa_at=verified.mfa_at,
-            scopes=self._application_scopes(verified),
+            scopes=_application_scopes(verified, client, tenant.id),
             client_id=verified.client_id,
             grant_id=verified.grant_id,
+            # An organization's administrators register its applications, and need not be operators.
+            may_operate=client is None or client.tenant_id is None,
         )
-
-    def _application_scopes(self, verified: VerifiedToken) -> frozenset[str] | None:
-        """Return the scopes of an application's token that its client still has, or None for the token of a session. A
-        token without such scopes is valid only at `/oauth/userinfo`, so it is refused here."""
-        if verified.kind is not CallerKind.APPLICATION:
-            return None
-        live = None if verified.client_id is None else self._replica.clients.get(verified.client_id)
-        scopes = frozenset() if live is None or not live.enabled else verified.scopes & live.user_scopes
-        if not scopes:
-            raise InvalidBearerToken
-        return scopes
 
     def _user(
         self,
@@ -249,6 +243,7 @@ class LiveCredentials:
         mfa_at: float | None = None,
         client_id: UUID | None = None,
         grant_id: UUID | None = None,
+        may_operate: bool = True,
     ) -> Caller:
         """Return the user as a caller with the user's current rights. The rights at the time when a token was issued do
         not matter."""
@@ -263,7 +258,7 @@ class LiveCredentials:
             grant_id=grant_id,
             email=emails.visible_address(user.email),
             role=user.role,
-            operator=user.operator,
+            operator=user.operator and may_operate,
             scopes=scopes,
             groups=user.groups,
             rate_key=f"user:{user.id}",
@@ -318,7 +313,7 @@ class LiveCredentials:
         if verified is None:
             verified = self._verify_signature(token, path)
             self._verified[token] = verified
-            if len(self._verified) > _MAX_CACHED:
+            if len(self._verified) > _MAX_CACHED_CREDENTIALS:
                 self._verified.popitem(last=False)
         if verified.expires_at <= now:
             self._verified.pop(token, None)
@@ -351,3 +346,19 @@ class LiveCredentials:
             )
         except (Unauthenticated, KeyError, ValueError, TypeError, AttributeError):
             raise InvalidBearerToken from None
+
+
+def _application_scopes(
+    verified: VerifiedToken, client: LiveClient | None, tenant_id: TenantId
+) -> frozenset[str] | None:
+    """Return the scopes of an application's token that its client still has, or None for the token of a session. Raises
+    `InvalidBearerToken` for the token of another organization's client. A token without such scopes is valid only at
+    `/oauth/userinfo`, so it is refused here."""
+    if verified.kind is not CallerKind.APPLICATION:
+        return None
+    if client is None or not client.enabled or client.tenant_id not in {None, tenant_id}:
+        raise InvalidBearerToken
+    scopes = verified.scopes & client.user_scopes
+    if not scopes:
+        raise InvalidBearerToken
+    return scopes

@@ -1,6 +1,6 @@
 """The list of workers with their confirmed revisions, and the wait for their confirmations (`propagation` in the API).
 
-A worker that is suspended or disconnected stays in the list. It counts as pending until it returns, or until it has
+A worker that is suspended or disconnected stays in the list. It is treated as pending until it returns, or until it has
 sent no heartbeat for `NODE_EXPIRY_SECONDS`. A worker that stops properly removes itself from the list.
 """
 
@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
 
-#: A worker that has sent no heartbeat for this time counts as dead.
+#: A worker that has sent no heartbeat for this time is treated as dead.
 NODE_EXPIRY_SECONDS = 120.0
 #: Maximum time for which a change waits for the confirmations of the workers.
 PROPAGATION_TIMEOUT_SECONDS = 2.0

@@ -29,7 +29,7 @@ class Upload(msgspec.Struct, frozen=True):
 
 
 class Rejected(NamedTuple):
-    """A record that can never be stored. It counts as uploaded, so that later records can be stored."""
+    """A record that can never be stored. It is treated as uploaded, so that later records can be stored."""
 
     sequence: int
     reason: str
@@ -45,7 +45,7 @@ class Stored(msgspec.Struct, frozen=True):
 
 
 class OutpostConfirmation(msgspec.Struct, frozen=True):
-    """An outpost's report of the policy version that it has in force (0 means none), with the serial number and the end
+    """An outpost's report of the active policy version (0 means none), with the serial number and the end
     of the certificate that it used. Times are Unix times."""
 
     tenant_id: UUID

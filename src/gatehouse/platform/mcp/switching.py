@@ -13,7 +13,7 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.nodes import Propagation
 from gatehouse.platform.request.injected import commit
 from gatehouse.platform.request.ports import Host
-from gatehouse.platform.routing.kill_switch.schemas import HowFar, Reason
+from gatehouse.platform.routing.kill_switch.schemas import PropagationStatus, Reason
 
 
 class SwitchedRow(Protocol):
@@ -27,7 +27,7 @@ class SwitchedRow(Protocol):
     def assign(self, values: Mapping[str, Any]) -> None: ...
 
 
-async def switch(change: Change, host: Host, row: SwitchedRow, kind: str, reason: Reason | None) -> HowFar:
+async def switch(change: Change, host: Host, row: SwitchedRow, kind: str, reason: Reason | None) -> PropagationStatus:
     """Switch a server or a tool off, or on if `reason` is None. Wait until all workers have confirmed the change, two
     seconds at most, and return which ones have. `kind` is the resource type of the audit event."""
     since = None if reason is None else row.switched_off_at or utc_now()
@@ -38,9 +38,11 @@ async def switch(change: Change, host: Host, row: SwitchedRow, kind: str, reason
     change.touch("mcp_switch", row.id, urgent=True)
     await change.session.flush()
     propagation = await commit(change, host)
-    return HowFar.model_validate(propagation or Propagation(confirmed=0, total=0, pending=[], elapsed_ms=0.0))
+    return PropagationStatus.model_validate(
+        propagation or Propagation(confirmed=0, total=0, pending=[], elapsed_ms=0.0)
+    )
 
 
-def with_propagation(shown: BaseModel, propagation: HowFar) -> dict[str, object]:
+def with_propagation(shown: BaseModel, propagation: PropagationStatus) -> dict[str, object]:
     """Return the fields of an answer to a switch."""
     return {**dict(shown), "propagation": propagation}

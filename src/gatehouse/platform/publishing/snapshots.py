@@ -4,7 +4,7 @@ the snapshot by one assignment.
     find -name policy_records.py      lists everything that can change the gateway's behaviour
 
 A worker caches the snapshots of the tenants that make calls, and evicts the least recently used ones. If a snapshot
-cannot be compiled, the old one stays in force and `status` contains the faults.
+cannot be compiled, the old one stays active and `status` contains the faults.
 """
 
 import asyncio
@@ -125,7 +125,7 @@ class Publisher:
     """The snapshot cache of one worker. Implements the engine's port `PolicySource`."""
 
     def __init__(self, database: Database, activated: Callable[[Snapshot], None] = lambda _: None) -> None:
-        """Create an empty cache. `activated` is called with each snapshot that comes into force."""
+        """Create an empty cache. `activated` is called with each snapshot that becomes active."""
         self._database = database
         self._activated = activated
         self._snapshots: OrderedDict[TenantId, Snapshot] = OrderedDict()

@@ -1,10 +1,10 @@
-"""Pages of records in the order of time, at a cost that does not grow with the number of records. Tables of counts make
-this possible.
+"""Returns pages of records in the order of time, at a cost that does not grow with the number of records.
 
-A table of counts has the number of records of each kind on each day (UTC). The sum of the counts is the total. The
-counts also show on which days the rows of a page are. So only these days are read, even for a far page or a rare kind.
-If there are also counts by the hour, the days at the ends of the page, and the days that a period cuts, are divided
-into hours. Remaining parts of an hour are counted in the records themselves.
+A table of counts has one row for each day (UTC) and each kind of record. A kind is a combination of values of the
+columns that the records can be filtered by. The sum of the counts is the total number of records. The counts also show
+which days contain the rows of a page. Only the records of these days are read, even for a far page or a rare kind.
+If there are also counts by the hour, two kinds of days are divided into hours: those at the ends of the page, and those
+that the filtered period contains in part. Records in parts of an hour are counted in the table of records.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ R = TypeVar("R", bound=Row)
 
 _DAY = timedelta(days=1)
 _HOUR = timedelta(hours=1)
-#: Up to this number of matching records, all are selected and then sorted. A larger number is read in the order of
+#: If at most this many records match, all of them are selected and then sorted. Otherwise they are read in the order of
 #: time.
 _MAX_COLLECTED_RECORDS: Final = 2_000
 #: The maximum number of matching records of a list that is sorted by a value without an index.

@@ -75,7 +75,7 @@ class MfaRequired(Forbidden):
     message = (
         "This operation requires a fresh second factor. Verify one with POST /api/auth/mfa/verify, then try again."
     )
-    form = "error_message"
+    error_format = "error_message"
 
 
 class EnrolmentRequired(MfaRequired):

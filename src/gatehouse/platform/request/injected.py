@@ -152,7 +152,7 @@ Changing = Annotated[Change, Depends(_change, scope="function")]
 
 
 def checks_version(dependant: Dependant) -> bool:
-    """Return whether a route refuses a change if `If-Match` names another version than that of its row."""
+    """Return whether a route refuses a change if the version in `If-Match` is not that of its row."""
     with_version = [has_version(loader) for loader in loaders(dependant) if loader is not _change]
     return bool(with_version) and all(with_version) and _depends_on(dependant, _change)
 
@@ -162,22 +162,23 @@ def _depends_on(dependant: Dependant, call: Callable[..., Any]) -> bool:
 
 
 def loaded(
-    row: type[R], parameter: str, missing: type[NotFound], *, column: str = "id", part: str = ""
+    row_class: type[R], parameter: str, not_found_error: type[NotFound], *, column: str = "id", part: str = ""
 ) -> Callable[..., Any]:
-    """Return a dependency that loads the row that a path parameter names, from the caller's tenant. The dependency
-    raises `missing` if the row does not exist or belongs to another tenant.
+    """Return a dependency that loads the caller's row with the value of a path parameter in `column`. The dependency
+    raises `not_found_error` if the row does not exist or belongs to another tenant.
 
-    The row is locked if the request can change it. So concurrent changes are serialized, and a change whose `If-Match`
-    names another version is refused with 412. The response has the row's `ETag` if the path ends with the parameter, or
+    The row is locked if the request can change it, so that concurrent changes are serialized. A change with another
+    version in `If-Match` is refused with 412. The response has the row's `ETag` if the path ends with the parameter, or
     with the parameter and `part`.
     """
-    key = getattr(row, column)
+    key_column = getattr(row_class, column)
 
     async def load(
         session: Session, request: Request, versions: TheVersions, row_id: Annotated[PathId, Path(alias=parameter)]
     ) -> Row:
-        record = await load_row(session, row, key, row_id, missing, lock=request.method not in READ_METHODS)
+        lock = request.method not in READ_METHODS
+        record = await load_row(session, row_class, key_column, row_id, not_found_error, lock=lock)
         versions.about(record, parameter, part=part)
         return record
 
-    return load if hasattr(row, "updated_at") else without_version(load)
+    return load if hasattr(row_class, "updated_at") else without_version(load)

@@ -64,7 +64,7 @@ class OutpostSupply(Protocol):
         sends no credentials."""
 
     def confirmed(self, confirmation: OutpostConfirmation) -> None:
-        """Record the version that an outpost reports to be in force. Does not block."""
+        """Record the version that an outpost reports to be active. Does not block."""
 
     async def store(self, outpost: Caller, upload: Upload) -> Stored:
         """Store the new records of the upload in order, each of them once. Raises `SequenceGap` and `Unavailable`."""

@@ -44,7 +44,7 @@ class Grant(NamedTuple):
 
     #: the new lease
     granted: Triple
-    #: the worker's previous lease; if the request was `fresh`, the previous lease counts as spent
+    #: the worker's previous lease; if the request was `fresh`, the previous lease is treated as spent
     previous: Triple
     #: the largest lease that the ledger could have granted to this worker
     room: Triple
@@ -99,7 +99,7 @@ class BudgetAccount:
         self._request_pending = False
 
     def update_budget(self, budget: Budget, *, enforced: bool) -> None:
-        """Apply the budget that is in force. If its limits changed, nothing more is spent from the lease under the old
+        """Apply the active budget. If its limits changed, nothing more is spent from the lease under the old
         limits."""
         self.enforced = enforced
         if budget is not self.budget:

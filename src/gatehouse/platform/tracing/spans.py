@@ -55,7 +55,7 @@ Attributes = Mapping[str, str | int | float | bool | None]
 
 class TraceSpan(NamedTuple):
     """A span. Times are Unix time in seconds. `failed` is the attribute `error.type`. `broken` is whether the span
-    counts as an error."""
+    is treated as an error."""
 
     trace: Trace
     span_id: bytes

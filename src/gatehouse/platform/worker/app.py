@@ -17,7 +17,7 @@ from gatehouse.administration.shell import Shell
 from gatehouse.foundation.errors import NotFound, Refusal
 from gatehouse.foundation.http.accepts import prefers_html
 from gatehouse.foundation.http.addresses import ClientAddresses
-from gatehouse.foundation.http.envelopes import ErrorForms, rendered
+from gatehouse.foundation.http.envelopes import ErrorFormats, rendered
 from gatehouse.foundation.http.handlers import ErrorResponses
 from gatehouse.foundation.http.middleware import slashes
 from gatehouse.foundation.http.variants import Variant, VariantMiddleware
@@ -26,11 +26,11 @@ from gatehouse.foundation.storage.away import DATABASE_UNAVAILABLE_ERRORS
 from gatehouse.ingress import not_served
 from gatehouse.ingress.gateway import GATEWAY_PATHS, Gateway
 from gatehouse.ingress.receive import read_head
-from gatehouse.platform.access.pages import FORM as PAGES_FORM
+from gatehouse.platform.access.pages import ERROR_FORMAT as PAGES_ERROR_FORMAT
 from gatehouse.platform.administration.admission import Admission
 from gatehouse.platform.administration.contents import (
     ANY_PARAMETERS,
-    ERROR_FORMS,
+    ERROR_FORMATS,
     FAMILIES,
     MOVING_FIELDS,
     SHOWN_ELSEWHERE,
@@ -60,7 +60,7 @@ def administration(default_variant: Variant = Variant.A) -> tuple[FastAPI, Error
         "Gatehouse platform",
         "An AI gateway and its administration.",
         FAMILIES,
-        ErrorForms(ERROR_FORMS),
+        ErrorFormats(ERROR_FORMATS),
         tolerant=ANY_PARAMETERS,
         moving=MOVING_FIELDS,
         shown_elsewhere=SHOWN_ELSEWHERE,
@@ -89,7 +89,7 @@ def _unknown(request: Request) -> Refusal | Response | None:
         None if path.startswith(_ADMINISTRATION_PREFIXES) else not_served.refusal(request.method, path, request.headers)
     )
     if prefers_html(request.headers.get("accept", "")):
-        page = rendered(NotFound() if error is None else _NoSuchPage(error.text), PAGES_FORM)
+        page = rendered(NotFound() if error is None else _NoSuchPage(error.text), PAGES_ERROR_FORMAT)
         return Response(page.body, page.status, page.headers)
     return error
 

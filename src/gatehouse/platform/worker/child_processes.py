@@ -15,7 +15,7 @@ from gatehouse.foundation.storage import embedded
 
 log = structlog.get_logger(__name__)
 
-#: A process that ends before this time counts as failed, and is restarted with backoff.
+#: A process that ends before this time is treated as failed, and is restarted with backoff.
 _MIN_UPTIME_SECONDS: Final = 10.0
 _MAX_BACKOFF_SECONDS: Final = 10.0
 #: Delay before the next attempt if the operating system could not start a process.

@@ -15,6 +15,7 @@ from gatehouse.engine.measures.latency import Latencies
 from gatehouse.engine.ports import Counters, Ports
 from gatehouse.engine.rate_limits.selection import PathLimits
 from gatehouse.engine.run import Engine
+from gatehouse.engine.stages.calls import sampling
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.counters.shared import RedisCounters
@@ -265,8 +266,10 @@ class PlatformHost:
         self.startup.phase = "models"
         if missing := await self.detectors.loaded(_MODEL_LOAD_TIMEOUT_SECONDS):
             log.warning("models.not_loaded", tiers=missing, seconds=_MODEL_LOAD_TIMEOUT_SECONDS)
-        # Stopped first, because their calls use all other parts. Calls of batches can start copies for shadows.
-        parts.push_async_callback(self.engine.shadows.stop)
+        # Samples are written to the journal after the end of their requests.
+        parts.push_async_callback(sampling.wait)
+        # Stopped first, because their calls use all other parts. Calls of batches are calls of the engine.
+        parts.push_async_callback(self.engine.stop)
         parts.push_async_callback(self.batches.stop)
         self.batches.start()
 

@@ -1,4 +1,4 @@
-"""Signs and verifies bundles. If a bundle is refused, the previous bundle stays in force."""
+"""Signs and verifies bundles. If a bundle is refused, the previous bundle stays active."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -46,7 +46,7 @@ def verify(
     if bundle.tenant_id != bundle.policy.tenant_id:
         raise BundleRefused("its policy is another organization's")
     if bundle.version < in_force:
-        raise BundleRefused(f"its version {bundle.version} is older than {in_force}, which is in force")
+        raise BundleRefused(f"its version {bundle.version} is older than {in_force}, which is active")
     if now is not None and bundle.expires_at <= now:
         raise BundleRefused("it has expired")
     return bundle

@@ -110,12 +110,12 @@ def _patterns(
     asks: bool,
     credentials: bool,
 ) -> dict[str, tuple[CompiledDlpRule, ...]]:
-    """Return the rules in force, by the id of the pattern.
+    """Return the active rules, by the id of the pattern.
 
     A rule without a pattern replaces the platform's rules for its entity type. `required` are the entity types of
-    compliance bundles. Their rules are in force even if they are suppressed, with at least the action redact. If
-    `credentials` (the feature flag `credential_intelligence`) is false, the platform's patterns for secrets are not in
-    force."""
+    compliance bundles. Their rules are active even if they are suppressed, with at least the action redact. If
+    `credentials` (the feature flag `credential_intelligence`) is false, the platform's patterns for secrets are not
+    active."""
     replacements: dict[str, list[CompiledDlpRule]] = defaultdict(list)
     rules: dict[str, tuple[CompiledDlpRule, ...]] = {}
     for record, rule in own_rules:

@@ -50,8 +50,6 @@ TOOL_CALL: Final = "mcp"
 _OF_MODEL_CALLS: Final = frozenset(
     {"model", "provider", "model_risk_tier", "validation_status", "cost_usd", "tokens", "request"}
 )
-#: Variables that differ between candidate models. All other variables are the same for a request.
-OF_A_CANDIDATE: Final = frozenset({"model", "provider", "model_risk_tier", "validation_status", "cost_usd"})
 
 _FUNCTIONS: Final = frozenset({"size", "has", "int", "uint", "double", "string", "duration", "timestamp"})
 _METHODS: Final = frozenset({

@@ -72,8 +72,9 @@ class RuleSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Facts(NamedTuple):
-    """The facts that the rules of a request are evaluated with. `context` contains the variables. The variables of
-    `OF_A_CANDIDATE` are set again for each candidate. `tokens` is None if no rule uses the variable."""
+    """The facts that the rules of a request are evaluated with. `context` contains the variables. `model`, `provider`,
+    `model_risk_tier`, `validation_status` and `cost_usd` are set again for each candidate. `tokens` is None if no rule
+    uses the variable."""
 
     context: cel.Context
     tokens: int | None
@@ -97,8 +98,7 @@ class Ruling(NamedTuple):
 
 
 def compile_rules(records: GovernanceRecords) -> tuple[RuleSet, list[str]]:
-    """Return the rules in force, and the faults in the records. If `governance_enabled` is false, no rules are in
-    force."""
+    """Return the active rules, and the faults in the records. If `governance_enabled` is false, no rules are active."""
     faults: list[str] = []
     rules: list[PolicyRule] = []
     may_read_arguments = False
@@ -154,9 +154,9 @@ def decide(
     """Evaluate the rules in order, until a terminal rule matches. The strongest action of the matching rules applies
     (`POLICY_ACTION_STRENGTH`).
 
-    If the evaluation of a condition fails, a rule with the action BLOCK counts as matched, and a rule with another
-    action counts as unmatched. A rule with the action ROUTE to `model`, the current candidate, counts as ALLOW, because
-    the call already goes to this model. The result of every evaluated rule is appended to `trace`."""
+    If the evaluation of a condition fails, a rule with the action BLOCK is treated as matched, and a rule with another
+    action is treated as unmatched. A rule with the action ROUTE to `model`, the current candidate, is treated as ALLOW,
+    because the call already goes to this model. The result of every evaluated rule is appended to `trace`."""
     results: list[RuleResult] = []
     decisive: PolicyRule | None = None
     action: PolicyAction = "ALLOW"
@@ -186,5 +186,5 @@ def _evaluate(rule: PolicyRule, context: cel.Context) -> RuleResult | None:
 
 
 def matched(result: RuleResult) -> bool:
-    """Return whether a result counts as matched. A rule with the action BLOCK also does if its evaluation failed."""
+    """Return whether a result is treated as matched. A rule with the action BLOCK also is if its evaluation failed."""
     return result.result == "matched" or (result.result == "failed" and result.rule.action == "BLOCK")

@@ -29,7 +29,7 @@ async def import_config(
     dry_run: Annotated[bool, Query(description="The field `dry_run` of the form, as a query parameter.")] = False,
 ) -> ConfigImported:
     """Imports an outpost's configuration into your organization. Parts whose names exist are not changed, so a repeated
-    import changes nothing. Invalid parts are listed in `errors`. The imported parts are in force when the response
+    import changes nothing. Invalid parts are listed in `errors`. The imported parts are active when the response
     arrives."""
     content = await file.read(service.MAX_FILE_BYTES + 1)
     return await service.take_over(request, host, caller, content, dry_run=dry_run or dry_run_field)

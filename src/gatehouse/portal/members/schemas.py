@@ -7,17 +7,17 @@ from uuid import UUID
 from pydantic import BeforeValidator, Field
 
 from gatehouse.foundation.emails import Email
-from gatehouse.foundation.http.bodies import Body, ResponseBody
+from gatehouse.foundation.http.bodies import Body, ResponseBody, without
 from gatehouse.portal.identity import Role, shown_role
 
 
 class NewMember(Body):
     email: Email
-    role: Role
-
-
-class MemberUpdate(Body):
     role: Annotated[Role, Field(examples=["admin"])]
+
+
+@without("email")
+class MemberUpdate(NewMember): ...
 
 
 class Member(ResponseBody):

@@ -3,11 +3,10 @@
 from datetime import timedelta
 from typing import Final
 
-from sqlalchemy.exc import IntegrityError
-
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets import tokens
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.identity import Role, shown_role
 from gatehouse.portal.members import table
@@ -25,10 +24,8 @@ async def invite(change: PortalChange, new: NewMember) -> MemberInvited:
     member = _row(change, new.email, new.role)
     member.invite_digest, member.invite_expires_at = token.digest, member.invited_at + INVITATION_LIFETIME
     change.session.add(member)
-    try:
+    with unique(AlreadyPortalMember):
         await change.session.flush()
-    except IntegrityError:
-        raise AlreadyPortalMember from None
     change.record("member.invited", "member", member.id, email=member.email, role=member.role)
     return MemberInvited(member=Member.model_validate(member), invite_token=token.plaintext)
 
@@ -61,7 +58,7 @@ async def remove(change: PortalChange, member: PortalMemberRow) -> None:
 
 
 async def _require_another_admin(change: PortalChange, member: PortalMemberRow) -> None:
-    """Raises `LastPortalAdmin` if the member is the only administrator. An invited administrator does not count, and
+    """Raises `LastPortalAdmin` if the member is the only administrator. An invited administrator is not counted, and
     may always be removed."""
     if member.invited:
         return

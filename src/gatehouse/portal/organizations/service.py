@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.secrets import tokens
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.portal import jobs
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.members import service as members
@@ -108,13 +108,6 @@ async def retry_provisioning(change: PortalChange, org: OrganizationRow) -> UUID
 
 
 async def _flush(session: AsyncSession) -> None:
-    """Flushes the session. Raises `PortalSlugTaken`, `TenantTaken` if a constraint is violated. A query before the
-    insert would not detect a concurrent request."""
-    try:
+    """Flushes the session. Raises `PortalSlugTaken`, `TenantTaken` if a constraint is violated."""
+    with unique({"organizations_slug": PortalSlugTaken, "organizations_tenant": TenantTaken}):
         await session.flush()
-    except IntegrityError as error:
-        constraint = getattr(getattr(error.orig, "diag", None), "constraint_name", None)
-        conflict = {"organizations_slug": PortalSlugTaken, "organizations_tenant": TenantTaken}.get(constraint or "")
-        if conflict is None:
-            raise
-        raise conflict from None

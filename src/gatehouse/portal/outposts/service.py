@@ -5,11 +5,10 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy.exc import IntegrityError
-
 from gatehouse.foundation.certificates.authority import IssuedCertificate
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.portal import jobs
 from gatehouse.portal.change import PortalChange
@@ -80,10 +79,8 @@ async def register(change: PortalChange, issuer: CertificateIssuer, new: NewOutp
         revoked_at=None,
     )
     change.session.add(outpost)
-    try:
+    with unique(OutpostNameTaken):
         await change.session.flush()
-    except IntegrityError:
-        raise OutpostNameTaken from None
     change.session.add(_certificate_row(outpost, authority_id))
     change.record("outpost.registered", "outpost", outpost_id, outpost_name=new.outpost_name, serial=issued.serial)
     await jobs.queue(change.session, push_trust, None)

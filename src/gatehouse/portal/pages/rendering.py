@@ -18,5 +18,5 @@ PAGES: Final = Pages(
     functions={"moment": moment},
 )
 #: Error form of all paths of pages.
-FORM: Final = errors.form(PAGES)
+ERROR_FORMAT: Final = errors.error_format(PAGES)
 PATHS: Final = ("/login", "/logout", "/dashboard", "/settings", "/organizations", "/invitation")

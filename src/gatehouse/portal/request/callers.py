@@ -256,8 +256,8 @@ async def presented_token(request: Request, host: PortalHost, *cookies: str) -> 
 
 
 def _check_organization(org_id: OrgId, request: Request, token_status: TokenStatus | None) -> None:
-    """Checks the organization of the credential. Raises `AnotherOrganization` if the path names another organization,
-    and `PortalOrganizationNotFound` if the organization is cancelled."""
+    """Checks the organization of the credential. Raises `AnotherOrganization` if the path contains the id of another
+    organization, and `PortalOrganizationNotFound` if the organization is cancelled."""
     if "org_id" in request.path_params and _path_org_id(request) != org_id:
         raise AnotherOrganization
     if token_status is None or not token_status.active:

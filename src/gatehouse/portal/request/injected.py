@@ -84,12 +84,14 @@ def changing(
     return OrgTransactions(request, host, org_id, caller).changing()
 
 
-def loaded(row: type[R], parameter: str, missing: type[NotFound]) -> Callable[..., Any]:
-    """Returns a dependency that loads the row whose id is in a path parameter, and raises `missing` if the organization
-    has no such row. A request that may change the row locks it, so that concurrent changes are serialized."""
-    key = row.id  # type: ignore[attr-defined]
+def loaded(row_class: type[R], parameter: str, not_found_error: type[NotFound]) -> Callable[..., Any]:
+    """Returns a dependency that loads the row whose id is in a path parameter. The dependency raises `not_found_error`
+    if the organization has no such row. The row is locked if the request can change it, so that concurrent changes are
+    serialized."""
+    id_column = row_class.id  # type: ignore[attr-defined]
 
     async def load(session: Session, request: Request, row_id: Annotated[PathId, Path(alias=parameter)]) -> Row:
-        return await load_row(session, row, key, row_id, missing, lock=request.method not in READ_METHODS)
+        lock = request.method not in READ_METHODS
+        return await load_row(session, row_class, id_column, row_id, not_found_error, lock=lock)
 
     return load

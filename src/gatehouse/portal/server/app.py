@@ -17,8 +17,8 @@ from gatehouse.foundation.http.handlers import ErrorResponses
 from gatehouse.foundation.http.middleware import slashes
 from gatehouse.foundation.storage.away import DATABASE_UNAVAILABLE_ERRORS
 from gatehouse.portal.host import PortalHost
-from gatehouse.portal.pages.rendering import FORM as PAGES_FORM
-from gatehouse.portal.server.contents import ANY_PARAMETERS, ERROR_FORMS, FAMILIES
+from gatehouse.portal.pages.rendering import ERROR_FORMAT as PAGES_ERROR_FORMAT
+from gatehouse.portal.server.contents import ANY_PARAMETERS, ERROR_FORMATS, FAMILIES
 from gatehouse.portal.server.duties import DUTIES
 from gatehouse.portal.server.openapi import DOCUMENTATION
 
@@ -30,7 +30,7 @@ def build_api(lifespan: Lifespan[FastAPI] | None = None) -> tuple[FastAPI, Error
         "Gatehouse portal",
         "Organizations, their members, tokens and outposts.",
         FAMILIES,
-        ERROR_FORMS,
+        ERROR_FORMATS,
         tolerant=ANY_PARAMETERS,
         moving={"provisioning_status", "updated_at"},
         unavailable=DATABASE_UNAVAILABLE_ERRORS,
@@ -46,7 +46,7 @@ def _unknown_path(request: Request) -> Response | None:
     """Returns an error page if a browser has opened an unknown path, else None."""
     if not prefers_html(request.headers.get("accept", "")):
         return None
-    response = rendered(NotFound(), PAGES_FORM)
+    response = rendered(NotFound(), PAGES_ERROR_FORMAT)
     return Response(response.body, response.status, response.headers)
 
 

@@ -33,11 +33,11 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
 
 def _add_errors(operation: dict[str, Any], path: str) -> None:
     responses = operation["responses"]
-    # FastAPI's description of a failed validation does not match the portal's error form.
+    # FastAPI's description of a failed validation does not match the portal's error format.
     responses.pop("422", None)
     descriptions = {
         "400": "The request is malformed.",
-        "422": "A parameter or field is not valid; `detail` names it.",
+        "422": "A parameter or field is not valid; `detail` identifies it.",
         "429": "Too many requests; the next one is admitted at `reset_at`.",
         "503": "Not available now.",
     }

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import msgspec
 from sqlalchemy import select
-from sqlalchemy.exc import IntegrityError
 from starlette.requests import Request
 
 from gatehouse.foundation import emails
@@ -17,6 +16,7 @@ from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.forms import BadForm
 from gatehouse.foundation.secrets.sealing import CannotOpen
 from gatehouse.foundation.secrets.tokens import digest
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.errors import PortalOrganizationNotFound, RevokedToken
 from gatehouse.portal.host import PortalHost
@@ -128,10 +128,8 @@ async def accept(request: Request, host: PortalHost, person: Person, invite_toke
             raise AddressUnproven
         member.platform_sub, member.platform_tenant_id = person.sub, person.tenant_id
         member.accepted_at, member.invite_digest, member.invite_expires_at = utc_now(), None, None
-        try:
+        with unique(MemberAlready):
             await change.session.flush()
-        except IntegrityError:
-            raise MemberAlready from None
         change.caller = _caller(member.id, member.role, org_id)
         change.record("member.accepted", "member", member.id)
         return await _issue_session_token(change, host, member, person.signed_in_at)

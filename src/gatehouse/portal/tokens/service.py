@@ -4,9 +4,8 @@ import asyncio
 from datetime import datetime, timedelta
 from uuid import uuid4
 
-from sqlalchemy.exc import IntegrityError
-
 from gatehouse.foundation.clock import Clock, utc_now
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.identity import shown_role
 from gatehouse.portal.keys.signing import MAX_LIFETIME_SECONDS, Keyring
@@ -87,9 +86,7 @@ async def revoke(change: PortalChange, jti: str, reason: str, *, expires_at: dat
         expires_at=expires_at or now + timedelta(seconds=MAX_LIFETIME_SECONDS),
     )
     change.session.add(row)
-    try:
+    with unique(AlreadyRevoked):
         await change.session.flush()
-    except IntegrityError:
-        raise AlreadyRevoked from None
     change.record("token.revoked", "token", jti, reason=reason)
     return row

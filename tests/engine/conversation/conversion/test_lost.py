@@ -16,6 +16,18 @@ from gatehouse.engine.providers.registry import SPOKEN
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 FUNCTION = {"type": "function", "function": {"name": "f", "parameters": SCHEMA}}
 JSON_SCHEMA = {"name": "x", "schema": SCHEMA}
+
+
+def called(call: dict[str, Any], function: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return messages with a call of a tool that has these additional fields."""
+    made = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}", **function}, **call}
+    return [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": None, "tool_calls": [made]},
+        {"role": "tool", "tool_call_id": "c", "content": "42"},
+    ]
+
+
 BASES: dict[str, dict[str, Any]] = {
     "openai_chat": {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 50_000, "tools": [FUNCTION]},
     "openai_responses": {
@@ -50,6 +62,12 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {
         "response_format.strict": {
             "response_format": {"type": "json_schema", "json_schema": {**JSON_SCHEMA, "strict": True}}
         },
+        "response_format.description": {
+            "response_format": {"type": "json_schema", "json_schema": {**JSON_SCHEMA, "description": "d"}}
+        },
+        "response_format.hint": {
+            "response_format": {"type": "json_schema", "json_schema": {**JSON_SCHEMA, "hint": "h"}}
+        },
         "safety_identifier": {"safety_identifier": "x"},
         "seed": {"seed": 5},
         "service_tier": {"service_tier": "priority"},
@@ -79,6 +97,15 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {
                 {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}},
             ]}]
         },
+        "messages.image_url.hint": {
+            "messages": [{"role": "user", "content": [
+                {"type": "text", "text": "hi"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk=", "hint": "h"}},
+            ]}]
+        },
+        "messages.tool_calls.hint": {"messages": called({"hint": "h"}, {})},
+        "messages.tool_calls.function.hint": {"messages": called({}, {"hint": "h"})},
+        "messages.system": {"messages": [{"role": "user", "content": "hi"}, {"role": "system", "content": "Wait."}]},
     },
     "openai_responses": {
         "client_metadata": {"client_metadata": {"a": "b"}},
@@ -94,6 +121,8 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {
         "temperature": {"temperature": 0.5},
         "text.format": {"text": {"format": {"type": "json_schema", **JSON_SCHEMA}}},
         "text.format.strict": {"text": {"format": {"type": "json_schema", **JSON_SCHEMA, "strict": True}}},
+        "text.format.description": {"text": {"format": {"type": "json_schema", **JSON_SCHEMA, "description": "d"}}},
+        "text.format.hint": {"text": {"format": {"type": "json_schema", **JSON_SCHEMA, "hint": "h"}}},
         "text.verbosity": {"text": {"verbosity": "low"}},
         "tool_choice": {"tool_choice": "required"},
         "tools.web_search": {
@@ -113,6 +142,24 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {
                 {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="}
             ]}]
         },
+        "input.prompt_cache_breakpoint": {
+            "input": [{"role": "user", "content": [
+                {"type": "input_text", "text": "hi", "prompt_cache_breakpoint": {"mode": "explicit"}}
+            ]}]
+        },
+        "input.annotations": {
+            "input": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [
+                {"type": "output_text", "text": "a", "annotations": [{"type": "url_citation"}], "logprobs": []}
+            ]}, {"role": "user", "content": "hi"}]
+        },
+        "input.caller": {
+            "input": [
+                {"role": "user", "content": "hi"},
+                {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "caller": {"type": "direct"}},
+                {"type": "function_call_output", "call_id": "c", "output": "42"},
+            ]
+        },
+        "input.system": {"input": [{"role": "user", "content": "hi"}, {"role": "developer", "content": "Wait."}]},
         "input.phase": {"input": [{"role": "user", "content": "hi", "phase": "commentary"}]},
     },
     "anthropic_messages": {
@@ -123,11 +170,16 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {
         "output_config.effort": {"output_config": {"effort": "medium"}},
         "output_config.format": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
         "output_config.task_budget": {"output_config": {"task_budget": {"total": 5}}},
+        "output_config.format.hint": {
+            "output_config": {"format": {"type": "json_schema", "schema": SCHEMA, "hint": "h"}}
+        },
         "service_tier": {"service_tier": "priority"},
         "stop_sequences": {"stop_sequences": ["x"]},
         "temperature": {"temperature": 0.5},
         "thinking": {"thinking": {"type": "enabled", "budget_tokens": 2048}},
+        "thinking.hint": {"thinking": {"type": "enabled", "budget_tokens": 2048, "hint": "h"}},
         "tool_choice": {"tool_choice": {"type": "any"}},
+        "tool_choice.hint": {"tool_choice": {"type": "any", "hint": "h"}},
         "tool_choice.disable_parallel_tool_use": {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
         "tools.strict": {"tools": [{"name": "f", "input_schema": SCHEMA, "strict": True}]},
         "tools.cache_control": {
@@ -141,6 +193,12 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {
         "messages.cache_control": {
             "messages": [{"role": "user", "content": [
                 {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}},
+            ]}]
+        },
+        "messages.hint": {"messages": [{**BASES["anthropic_messages"]["messages"][0], "hint": "h"}]},
+        "messages.source.hint": {
+            "messages": [{"role": "user", "content": [
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk=", "hint": "h"}}
             ]}]
         },
         "messages.thinking": {
@@ -159,7 +217,39 @@ WITHOUT: dict[str, dict[str, Any]] = {
         ]}]
     },
     "response_format.strict": FIELDS["openai_chat"]["response_format"],
+    "response_format.description": FIELDS["openai_chat"]["response_format"],
+    "response_format.hint": FIELDS["openai_chat"]["response_format"],
     "text.format.strict": FIELDS["openai_responses"]["text.format"],
+    "text.format.description": FIELDS["openai_responses"]["text.format"],
+    "text.format.hint": FIELDS["openai_responses"]["text.format"],
+    "output_config.format.hint": FIELDS["anthropic_messages"]["output_config.format"],
+    "thinking.hint": FIELDS["anthropic_messages"]["thinking"],
+    "tool_choice.hint": FIELDS["anthropic_messages"]["tool_choice"],
+    "messages.tool_calls.hint": {"messages": called({}, {})},
+    "messages.tool_calls.function.hint": {"messages": called({}, {})},
+    "messages.image_url.hint": {
+        "messages": [{"role": "user", "content": [
+            {"type": "text", "text": "hi"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+        ]}]
+    },
+    "messages.source.hint": {
+        "messages": [{"role": "user", "content": [
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+        ]}]
+    },
+    "input.annotations": {
+        "input": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [
+            {"type": "output_text", "text": "a", "annotations": []}
+        ]}, {"role": "user", "content": "hi"}]
+    },
+    "input.caller": {
+        "input": [
+            {"role": "user", "content": "hi"},
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": "42"},
+        ]
+    },
     "tool_choice.disable_parallel_tool_use": {"tool_choice": {"type": "auto"}},
     "messages.detail": {
         "messages": [{"role": "user", "content": [
@@ -196,11 +286,46 @@ def convert(client: str, spoken: str, changes: dict[str, Any], **more: Any) -> t
     return provider.from_internal(request), set(names)
 
 
+#: fields whose effect is expressed in another, weaker way
+WEAKER = {"messages.system", "input.system"}
+
+
 @pytest.mark.parametrize(("client", "spoken", "name"), CASES)
 def test_a_field_is_named_if_and_only_if_the_body_does_not_express_it(client: str, spoken: str, name: str):
     before, _ = convert(client, spoken, WITHOUT.get(name, {}))
     after, names = convert(client, spoken, FIELDS[client][name])
+    if name in WEAKER:
+        assert (name in names) is (spoken != "openai_chat")
+        return
     assert (name in names) is (before == after), (name, names, after)
+
+
+@pytest.mark.parametrize(
+    ("spoken", "highest"),
+    [("openai_chat", 2), ("anthropic_messages", 1), ("gemini_generate", 2), ("mistral_chat", 1.5),
+     ("bedrock_converse", 1)],
+)  # fmt: skip
+def test_a_temperature_is_named_if_it_is_cut(spoken: str, highest: float):
+    client = "openai_responses" if spoken == "openai_chat" else "openai_chat"
+    # The model `claude-sonnet-4-5` accepts temperatures.
+    assert convert(client, spoken, {"temperature": highest})[1] == set()
+    assert convert(client, spoken, {"temperature": 1.9})[1] == ({"temperature"} if highest < 1.9 else set())
+
+
+@pytest.mark.parametrize("spoken", MODELS)
+def test_a_json_mode_is_named_if_an_instruction_replaces_it(spoken: str):
+    client = "openai_responses" if spoken == "openai_chat" else "openai_chat"
+    changes = {"response_format": {"type": "json_object"}, "text": {"format": {"type": "json_object"}}}
+    name = "text" if client == "openai_responses" else "response_format"
+    _, names = convert(client, spoken, {name: changes[name]})
+    assert names == ({"response_format"} if spoken in {"anthropic_messages", "bedrock_converse"} else set())
+
+
+def test_a_choice_of_no_tool_is_named_where_the_tools_have_to_be_declared():
+    messages = called({}, {})
+    body, names = convert("openai_chat", "bedrock_converse", {"messages": messages, "tool_choice": "none"})
+    assert (names, len(body["toolConfig"]["tools"])) == ({"tool_choice"}, 1)
+    assert convert("openai_chat", "bedrock_converse", {"tool_choice": "none"})[1] == set()
 
 
 @pytest.mark.parametrize("spoken", MODELS)

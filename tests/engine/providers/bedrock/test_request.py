@@ -73,7 +73,7 @@ def test_no_budget_after_a_tool_call_that_a_system_message_follows():
     reminder = FormMessage("system", (Text("Be brief."),))
     continued = request("anthropic.claude-haiku-4-5-v1:0", QUESTION, CALL, RESULT, reminder, effort=HIGH)
     assert "additionalModelRequestFields" not in write(continued)
-    assert dropped(continued) == {"reasoning_effort"}
+    assert dropped(continued) == {"reasoning_effort", "later_system"}
 
 
 def test_thinking_that_is_on_by_default_is_switched_off():

@@ -8,6 +8,7 @@ from tests.engine.providers.conftest import call, candidate, everything
 from tests.engine.providers.wires import ANTHROPIC_EVENTS, ANTHROPIC_REPLY, OPENAI_REPLY, answering, streaming
 from tests.support.upstream import upstream
 
+from gatehouse.engine.providers.calls.calling import dropped_fields
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.policy.catalog import Candidate
 
@@ -93,3 +94,74 @@ async def test_the_catalogs_limit_bounds_the_limit_of_an_answer_with_thinking(as
     assert sent["max_tokens"] == 20_000
     assert "temperature" not in sent
     assert "temperature" in reply.dropped.split(",")
+
+
+async def test_the_header_that_enables_features_of_a_dialect_is_named_where_it_is_dropped(ask):
+    enabling = call("anthropic_messages")
+    enabling.headers = {"anthropic-beta": "context-management-2025-06-27"}
+    async with upstream(answering(OPENAI_REPLY)) as server:
+        reply = await ask(enabling, candidate("openai", base_url=server.url))
+    assert "anthropic-beta" in reply.dropped.split(",")
+    assert "anthropic-beta" in dropped_fields(enabling, candidate("openai", base_url=server.url)).split(",")
+    async with upstream(answering(ANTHROPIC_REPLY)) as server:
+        reply = await ask(enabling, candidate("anthropic", base_url=server.url))
+        assert server.requests[0].headers["anthropic-beta"] == "context-management-2025-06-27"
+    assert reply.dropped == ""
+
+
+GEMINI_PARTS = [
+    {"text": "Hi"},
+    {"inlineData": {"mimeType": "image/png", "data": "aGk="}},
+    {"inlineData": {"mimeType": "audio/wav", "data": "aGk="}},
+    {"executableCode": {"language": "PYTHON", "code": "1"}},
+]
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+PARTS_OF_ANSWERS: list[tuple[str, dict[str, Any], set[str]]] = [
+    (
+        "gemini",
+        {"candidates": [{"content": {"parts": GEMINI_PARTS}, "groundingMetadata": {"webSearchQueries": ["x"]}}]},
+        {"answer.images", "answer.audio", "answer.code", "answer.citations"},
+    ),
+    (
+        "openai",
+        {"choices": [{"message": {
+            "content": "Hi", "images": [PICTURE], "annotations": [{"type": "url_citation"}], "audio": {"id": "a"},
+        }}]},
+        {"answer.images", "answer.audio", "answer.citations"},
+    ),
+    (
+        "mistral",
+        {"choices": [{"message": {"content": [{"type": "text", "text": "Hi"}, {"type": "reference"}]}}]},
+        {"answer.reference"},
+    ),
+    (
+        "anthropic",
+        {
+            "content": [{"type": "text", "text": "Hi", "citations": [{"type": "page_location"}]},
+                        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}],
+            "stop_reason": "refusal", "stop_details": {"category": "x"},
+        },
+        {"answer.citations", "answer.server_tool_use", "answer.stop_details"},
+    ),
+    (
+        "bedrock",
+        {
+            "output": {"message": {"content": [{"text": "Hi"}, {"image": {"format": "png"}},
+                                               {"citationsContent": {"content": [{"text": "x"}]}}]}},
+            "stopReason": "end_turn",
+        },
+        {"answer.images", "answer.citations"},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "answer", "names"), PARTS_OF_ANSWERS)
+async def test_parts_of_an_answer_that_the_client_does_not_receive_are_named(ask, kind, answer, names):
+    asked = call("openai_chat" if kind == "anthropic" else "anthropic_messages", seed=5)
+    secret = {"api_key": "k", "cloud_access_key_id": "k", "cloud_secret_access_key": "k"}
+    async with upstream(answering(msgspec.json.encode(answer))) as server:
+        reply = await ask(asked, candidate(kind, base_url=server.url, cloud_region="eu-west-1"), secret=secret)
+    assert b"Hi" in (reply.body or b"")
+    given = reply.dropped.split(",")
+    assert {name for name in given if name.startswith("answer.")} == names
+    assert "input" in given

@@ -51,7 +51,7 @@ async def ask(
         ({"Models": ["b"]}, "models", "Models"),
         ({"web_search_options": {}}, "web_search_options", "web_search_options"),
         ({"mcp_servers": [{"url": "https://x"}]}, "mcp_servers", "mcp_servers"),
-        ({"previous_response_id": "resp_1"}, "previous_response_id", "previous_response_id"),
+        ({"cached_content": "c_1"}, "cached_content", "cached_content"),
         ({"extra_body": {"models": ["b"]}}, "extra_body", "extra_body"),
         ({"providerOptions": {"gateway": {"models": ["b"]}}}, "provider_options", "providerOptions"),
         ({"api_base": "https://x"}, "api_base", "api_base"),

@@ -1,4 +1,4 @@
-"""Read-only fields in updates: which values count as unchanged."""
+"""Read-only fields in updates: which values are treated as unchanged."""
 
 from typing import Any
 

@@ -248,7 +248,7 @@ async def test_a_provider_of_another_organization_cannot_sign_users_in(
     ours = await sign_on.post(signed(await sign_on.assertion_fields(), stranger))
     await assert_refused(sign_on, ours, "invalid_signature")
     taken_over = await theirs.post(signed(await theirs.assertion_fields(email=sign_on.tenant.admin.email), stranger))
-    # The session belongs to a user of the other organization, because nobody has proven the domain.
+    # The session belongs to a user of the other organization, because nobody has verified the domain.
     assert taken_over.status_code == 303
     assert platform.sql("SELECT count(*) FROM sessions WHERE user_id = %s", [sign_on.tenant.admin.id]) == [(1,)]
     assert sign_on.sessions() == []

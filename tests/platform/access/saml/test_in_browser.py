@@ -49,7 +49,7 @@ async def page(chrome: Browser, served: RunningPlatform) -> AsyncIterator[Page]:
 
 @pytest.fixture
 async def domain(served: RunningPlatform, tenant: Tenant, provider: IdentityProvider) -> str:
-    """A proven domain of an organization that uses the provider."""
+    """A verified domain of an organization that uses the provider."""
     created = await tenant.admin.client.post(IDP, json=provider.config)
     assert created.status_code == 201, created.text
     text = f"{uuid4().hex[:12]}.test"

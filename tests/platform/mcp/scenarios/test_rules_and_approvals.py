@@ -165,7 +165,7 @@ async def test_rules_see_server_tool_arguments_and_findings(
     for arguments, status in (
         ({"to": "bob@example.com"}, 200),
         ({"to": "bob@example.org"}, 403),
-        # A condition that fails counts as true for BLOCK.
+        # A condition that fails is treated as true for BLOCK.
         ({}, 403),
         ({"to": 1}, 403),
         ({"to": "bob@example.com", "amount": 101}, 403),

@@ -232,7 +232,7 @@ async def test_an_outpost_over_the_limit_of_waiters_gets_a_retry_after(
     portal: Portal, tenant: Tenant, outpost: Outpost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     second = await portal.enrol(tenant.id)
-    monkeypatch.setattr(polling, "MAX_WAITING_PER_TENANT", 1)
+    monkeypatch.setattr(polling, "MAX_WAITING_OUTPOSTS_PER_TENANT", 1)
     known, other = (await outpost.bundle()).headers["etag"], (await second.bundle()).headers["etag"]
     first = asyncio.create_task(outpost.bundle(known, wait=2))
     await asyncio.sleep(0.2)

@@ -230,3 +230,18 @@ async def test_a_collectors_error_is_reported_without_its_text(siem: Siem, answe
     body = (await siem.tenant.admin.client.post(f"{PATH}/test")).json()
     assert error in body["error"]
     assert TOKEN not in body["error"]
+
+
+async def test_a_first_set_up_never_replaces_the_receiver_of_somebody_else(siem: Siem) -> None:
+    admin, new = siem.tenant.admin.client, {"If-None-Match": "*"}
+    bodies = [{"type": "syslog_tcp", "host": "1.1.1.1", "port": port, "enabled": False} for port in (514, 515)]
+    answers = await asyncio.gather(*(admin.put(PATH, json=body, headers=new) for body in bodies))
+    assert sorted(answer.status_code for answer in answers) == [200, 412]
+    (won,), (lost,) = ([one for one in answers if (one.status_code == 200) is good] for good in (True, False))
+    assert "GET /api/v1/admin/siem" in lost.json()["detail"]
+    assert (await admin.get(PATH)).json()["port"] == won.json()["port"]
+    assert len(await siem.platform.audit(siem.tenant, "siem.changed")) == 1
+    other = await admin.put(PATH, json={"port": 516}, headers={"If-None-Match": '"1"'})
+    assert other.status_code == 422
+    changed = await admin.put(PATH, json={"port": 516}, headers={"If-Match": won.headers["ETag"]})
+    assert (changed.status_code, changed.json()["port"]) == (200, 516)

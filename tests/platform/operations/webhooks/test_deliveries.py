@@ -454,7 +454,7 @@ async def test_pruning_keeps_waiting_deliveries(hooks: Hooks, platform: RunningP
 async def test_beyond_the_limit_the_oldest_waiting_deliveries_are_abandoned(
     hooks: Hooks, platform: RunningPlatform, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivering, "MAX_WAITING_PER_WEBHOOK", 3)
+    monkeypatch.setattr(delivering, "MAX_WAITING_DELIVERIES_PER_WEBHOOK", 3)
     webhook_id = await hooks.new()
     await hooks.announce(*({"n": n} for n in range(5)))
     await hooks.dispatch()

@@ -153,7 +153,7 @@ async def test_an_abandoned_delivery_is_a_dead_letter(
     hooks: Hooks, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook_id = await hooks.new()
-    monkeypatch.setattr(delivering, "MAX_WAITING_PER_WEBHOOK", 1)
+    monkeypatch.setattr(delivering, "MAX_WAITING_DELIVERIES_PER_WEBHOOK", 1)
     await hooks.announce({"n": 1}, {"n": 2}, {"n": 3})
     await hooks.dispatch()
     await delivering.prune(with_portal(tools, "https://portal.test"))

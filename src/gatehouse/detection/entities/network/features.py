@@ -10,9 +10,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from tokenizers import Tokenizer
 
-#: Cases of a piece or word. A shape is a number below `SHAPES` that consists of two cases and two bits.
+#: Cases of a piece or word. A shape is a number below 256: two cases of three bits each, and two bits.
 NOTHING, LOWER, CAPITALISED, UPPER, MIXED, DIGITS, OTHER, SINGLE_UPPER = range(8)
-SHAPES: Final = 8 * 8 * 4
 
 _WORD: Final = re.compile(r"[^\W_]+")
 #: Replaces typographic quotes, dashes and spaces, and full-width letters and digits. Each character is replaced by one

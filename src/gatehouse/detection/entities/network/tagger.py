@@ -20,7 +20,7 @@ MIN_SCORE: Final = 0.45
 WINDOW_TOKENS: Final = 254
 _CLS, _SEP = 101, 102
 
-#: Handles, e-mail addresses and URLs. They do not count as names, even if they contain a name. Patterns detect them.
+#: Handles, e-mail addresses and URLs. They are not treated as names, even if they contain a name. Patterns detect them.
 _TECHNICAL: Final = re.compile(r"https?://\S+|www\.\S+|[^\s@]*@\w[\w.-]*")
 #: Texts that are never a name: words that only precede names, numbers, and punctuation.
 _NO_NAME: Final = re.compile(

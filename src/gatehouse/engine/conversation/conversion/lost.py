@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from gatehouse.engine.conversation.conversion.system_messages import has_later
 from gatehouse.engine.conversation.form import (
     Document,
     EmbeddingsRequest,
@@ -56,8 +57,13 @@ def features(request: Request) -> Iterator[str]:
             yield "parallel_tool_calls"
         if any(tool.strict for tool in request.tools):
             yield "strict"
-    if request.response_format is not None and request.response_format.strict:
-        yield "format_strict"
+    if request.response_format is not None:
+        if request.response_format.strict:
+            yield "format_strict"
+        if request.response_format.description is not None:
+            yield "format_description"
+    if has_later(request.messages):
+        yield "later_system"
     yield from {name: None for message in request.messages for part in message.parts for name in _of_part(part)}
 
 

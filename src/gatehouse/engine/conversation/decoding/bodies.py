@@ -1,4 +1,4 @@
-"""Decodes a client's body to a validated dict. Every error is a 400 that names the field, never a 5xx.
+"""Decodes a client's body to a validated dict. Every error is a 400 that identifies the field, never a 5xx.
 
 The dict has the whole content of the bytes: a duplicate field is refused, because a provider might use its other value.
 So the client's own bytes can be forwarded if no stage has changed the body.

@@ -13,7 +13,7 @@ from gatehouse.engine.dlp.steps import Steps
 #: one token alone.
 WINDOW_CHARACTERS: Final = 32 * 1024
 _TOKEN_COST_CHARACTERS: Final = 64
-#: Texts with more levels do not count as JSON, because most JSON readers refuse them.
+#: Texts with more levels are not treated as JSON, because most JSON readers refuse them.
 MAX_DEPTH: Final = 900
 #: Maximum number of levels of a value that one regex reads.
 _REGEX_LEVELS: Final = 2

@@ -1,7 +1,7 @@
 """Azure OpenAI: OpenAI's dialect at a customer's own URL, with the name of a deployment as the model's name.
 
-Differences: the path names the model, the key has a header of its own or is a token of Microsoft Entra ID, every call
-has an API version, older versions refuse newer fields, and a content filter inspects the input and output of each
+Differences: the path contains the model, the key has a header of its own or is a token of Microsoft Entra ID, every
+call has an API version, older versions refuse newer fields, and a content filter inspects the input and output of each
 model.
 """
 

@@ -1,6 +1,6 @@
 """Reads whole answers of Converse, which have neither an id nor the model's name."""
 
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import msgspec
@@ -41,6 +41,8 @@ class _Block(msgspec.Struct, rename="camel"):
     text: str | None = None
     reasoning_content: _ReasoningContent | None = None
     tool_use: _ToolUse | None = None
+    image: Any = None
+    citations_content: Any = None
 
 
 class _Message(msgspec.Struct):
@@ -72,6 +74,7 @@ _reply = msgspec.json.Decoder(_Reply)
 def read(body: bytes) -> Completion:
     reply = decode(_reply, body)
     parts: list[AnswerPart] = []
+    lost: dict[str, None] = {}
     for block in reply.output.message.content:
         # The dialects of clients have no equivalent of other blocks.
         if block.reasoning_content is not None:
@@ -81,8 +84,17 @@ def read(body: bytes) -> Completion:
             parts.append(ToolCall(id=call.tool_use_id, name=call.name, arguments=bytes(call.input).decode()))
         elif block.text:
             parts.append(Text(block.text))
+        elif block.image is not None:
+            lost["answer.images"] = None
+        elif block.citations_content is not None:
+            lost["answer.citations"] = None
     return Completion(
-        id=new_id(), model="", parts=tuple(parts), finish=finish_of(reply.stop_reason), usage=usage_of(reply.usage)
+        id=new_id(),
+        model="",
+        parts=tuple(parts),
+        finish=finish_of(reply.stop_reason),
+        usage=usage_of(reply.usage),
+        lost=tuple(lost),
     )
 
 

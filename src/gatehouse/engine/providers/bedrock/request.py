@@ -9,11 +9,15 @@ import msgspec
 from gatehouse.engine.conversation.conversion.arguments import arguments_object
 from gatehouse.engine.conversation.conversion.call_ids import accepted_id
 from gatehouse.engine.conversation.conversion.effort import ClaudeThinking
+from gatehouse.engine.conversation.conversion.system_messages import leading_texts, placed
 from gatehouse.engine.conversation.dialects.anthropic_messages.request import (
+    JSON_ONLY,
+    MAX_TEMPERATURE,
     accepted_sampling,
     accepts_tool_choice,
     offered_tools,
     refuse_prefill,
+    replaced,
     thinking,
     unwritten_for_claude,
 )
@@ -31,7 +35,6 @@ from gatehouse.engine.conversation.form import (
     ToolResult,
 )
 
-_JSON_ONLY: Final = "Answer with one JSON object and nothing else."
 _FORMATS: Final = {
     "image/png": "png",
     "image/jpeg": "jpeg",
@@ -56,33 +59,37 @@ _ID: Final = re.compile("[a-zA-Z0-9_.:-]{1,64}")
 _UNWRITTEN: Final = frozenset(
     {
         "parallel_tool_calls", "seed", "frequency_penalty", "presence_penalty", "user", "prompt_cache_key", "detail",
-        "signature", "format_strict",
+        "signature", "format_strict", "later_system",
     }
 )  # fmt: skip
 _NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 
 def unwritten(request: Request) -> frozenset[str]:
-    """Return the features of a request that `write` leaves out."""
+    """Return the features of a request that `write` leaves out or changes."""
+    request = placed(request)
     if _is_anthropic(request.model):
         names = _UNWRITTEN | unwritten_for_claude(request)
     else:
         names = _UNWRITTEN | {"effort", "reasoning", "returned_reasoning"}
     if not _model_fields(request.model, request.sampling.top_k):
         names |= {"top_k"}
-    return names
+    if request.tool_choice is not None and request.tool_choice.mode == "none" and any(_called_tools(request.messages)):
+        # The tools have to be declared, so the model may call them.
+        names |= {"tool_choice"}
+    return names | replaced(request)
 
 
 def write(request: Request) -> dict[str, Any]:
     """Return the body. It does not contain the model, which is in the path."""
+    request = placed(request)
     planned = _thinking(request)
     if _is_anthropic(request.model):
         refuse_prefill(request)
     sampling = accepted_sampling(request, planned.thinks)
     inference: dict[str, Any] = {
         "maxTokens": sampling.max_tokens,
-        # The maximum in the other dialects is 2.
-        "temperature": None if sampling.temperature is None else min(sampling.temperature, 1.0),
+        "temperature": None if sampling.temperature is None else min(sampling.temperature, MAX_TEMPERATURE),
         "topP": sampling.top_p,
         "stopSequences": list(sampling.stop) or None,
     }
@@ -187,16 +194,10 @@ def _write_document(document: Document, path: str, names: _DocumentNames) -> dic
 
 
 def _write_system(request: Request) -> list[dict[str, Any]]:
-    texts = [
-        part.text
-        for message in request.messages
-        if message.role == "system"
-        for part in message.parts
-        if isinstance(part, Text) and part.text.strip()
-    ]
+    texts = leading_texts(request.messages)
     if request.response_format is not None and request.response_format.kind == "json_object":
         # Converse has no such mode; an instruction is the closest equivalent.
-        texts.append(_JSON_ONLY)
+        texts.append(JSON_ONLY)
     return [{"text": text} for text in texts]
 
 
@@ -241,6 +242,8 @@ def _write_format(response_format: ResponseFormat | None) -> dict[str, Any] | No
     schema = {"schema": msgspec.json.encode(response_format.schema or {"type": "object"}).decode()}
     if response_format.name is not None:
         schema["name"] = response_format.name
+    if response_format.description is not None:
+        schema["description"] = response_format.description
     return {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}
 
 

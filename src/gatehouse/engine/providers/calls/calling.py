@@ -18,10 +18,10 @@ from gatehouse.engine.conversation.decoding.multipart import write_form
 from gatehouse.engine.conversation.dialect import Dialect, PassingDialect, ProviderDialect, Tap
 from gatehouse.engine.conversation.dialects import DIALECTS, NATIVE, PASSING
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible, ResponseNotFound
-from gatehouse.engine.conversation.form import EmbeddingsRequest, Request
+from gatehouse.engine.conversation.form import Completion, EmbeddingsRequest, Request
 from gatehouse.engine.providers.calls.binary import Binary, check_recording, recording_headers
 from gatehouse.engine.providers.credentials import lacks_secret
-from gatehouse.engine.providers.failure import ProviderFailed, of_transport
+from gatehouse.engine.providers.failure import NOT_CONVERTIBLE, ProviderFailed, of_transport
 from gatehouse.engine.providers.kind import (
     Endpoint,
     ProviderKind,
@@ -91,6 +91,8 @@ async def call_provider(
         else:
             answer = await _streamed_reply(reply, stream, call, sent_bytes=size)
         answer.dropped = sent.dropped
+        if answer.lost_parts:
+            answer.dropped = lost.header((*filter(None, sent.dropped.split(",")), *answer.lost_parts))
     except OutboundFailed as error:
         await reply.close()
         raise of_transport(error, reply.status) from None
@@ -138,12 +140,13 @@ def dropped_fields(call: ModelCall, candidate: Candidate) -> str:
         request = _for_candidate(client.to_internal(call), candidate, kind, None)
     except (ProviderNotConfigured, InvalidField):
         return ""
-    return _dropped(request, client, SPOKEN[offered.dialect])
+    return _dropped(call, request, client, SPOKEN[offered.dialect])
 
 
-def _dropped(request: Request | EmbeddingsRequest, client: Dialect, spoken: ProviderDialect) -> str:
+def _dropped(call: ModelCall, request: Request | EmbeddingsRequest, client: Dialect, spoken: ProviderDialect) -> str:
     unwritten, extra_fields = spoken.unwritten(request), spoken.extra_fields
-    return lost.header(lost.lost_fields(request, unwritten, extra_fields, client.feature_fields))
+    # The client's headers enable features of its own dialect.
+    return lost.header((*call.headers, *lost.lost_fields(request, unwritten, extra_fields, client.feature_fields)))
 
 
 class _Parties(NamedTuple):
@@ -204,7 +207,7 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> _Sent:
         try:
             body, tap, lost_names = _passed(call, candidate, passing)
         except InvalidField as error:
-            raise ProviderFailed("refused", client_error=error) from None
+            raise ProviderFailed(NOT_CONVERTIBLE, client_error=error) from None
         if lost_names:
             dropped = lost.header(lost_names)
         if call.native is not None:
@@ -221,9 +224,9 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> _Sent:
             client.refuse_unconvertible(call)
             request = _for_candidate(client.to_internal(call), candidate, kind, limit)
             body = kind.adapt(spoken.from_internal(request))
-            dropped = _dropped(request, client, spoken)
+            dropped = _dropped(call, request, client, spoken)
         except InvalidField as error:
-            raise ProviderFailed("refused", client_error=error) from None
+            raise ProviderFailed(NOT_CONVERTIBLE, client_error=error) from None
         if call.stream:
             stream = Converting(spoken.stream_reader(), client.stream_writer(call), call.model)
     fitted = kind.fit(body, _target(call, candidate, operation), candidate.provider.config)
@@ -288,6 +291,7 @@ async def _whole_reply(
     reply: OutboundReply, call: ModelCall, candidate: Candidate, parties: _Parties, limit: int, *, sent_bytes: int
 ) -> Reply:
     client, spoken, kind, _ = parties
+    lost_parts: tuple[str, ...] = ()
     body = await reply.read(limit)
     await reply.close()
     try:
@@ -310,9 +314,13 @@ async def _whole_reply(
                 usage=answer.usage or kind.usage(reply.headers),
             )
             usage, body = answer.usage, client.render_reply(answer, call)
+            if isinstance(answer, Completion):
+                lost_parts = answer.lost
     except NotConvertible:
         raise ProviderFailed("bad_reply", status=reply.status) from None
-    return Reply.whole(reply.status, body, usage, call, sent_bytes=sent_bytes)
+    whole = Reply.whole(reply.status, body, usage, call, sent_bytes=sent_bytes)
+    whole.lost_parts = lost_parts
+    return whole
 
 
 async def _failure(

@@ -1,4 +1,4 @@
-"""Google's Gemini API. It has a header of its own for the key; the path names the model and the operation."""
+"""Google's Gemini API. It has a header of its own for the key; the path contains the model and the operation."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote

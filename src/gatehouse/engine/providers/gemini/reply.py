@@ -1,6 +1,6 @@
 """Reads Gemini's answers: a stream's events have the same format as a whole answer."""
 
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import msgspec
@@ -41,11 +41,27 @@ class _FunctionCall(msgspec.Struct):
     args: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+class _File(msgspec.Struct, rename="camel"):
+    mime_type: str = ""
+
+
 class _Part(msgspec.Struct, rename="camel"):
     text: str | None = None
     thought: bool = False
     thought_signature: str | None = None
     function_call: _FunctionCall | None = None
+    inline_data: _File | None = None
+    file_data: _File | None = None
+    executable_code: msgspec.Raw | None = None
+    code_execution_result: msgspec.Raw | None = None
+
+    @property
+    def lost(self) -> str | None:
+        """The name of a part that no other dialect has."""
+        file = self.inline_data or self.file_data
+        if file is not None:
+            return "answer.audio" if file.mime_type.startswith("audio/") else "answer.images"
+        return "answer.code" if self.executable_code is not None or self.code_execution_result is not None else None
 
 
 class _Content(msgspec.Struct):
@@ -55,6 +71,8 @@ class _Content(msgspec.Struct):
 class _Candidate(msgspec.Struct, rename="camel"):
     content: _Content | None = None
     finish_reason: str | None = None
+    grounding_metadata: Any = None
+    citation_metadata: Any = None
 
 
 class _PromptFeedback(msgspec.Struct, rename="camel"):
@@ -106,6 +124,17 @@ class GeminiAnswer(msgspec.Struct, rename="camel"):
                 parts.append(Reasoning(text=part.text) if part.thought else Text(part.text))
         return parts
 
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """The names of what `parts` leaves out."""
+        candidate = self.candidates[0] if self.candidates else None
+        if candidate is None:
+            return ()
+        names = {} if candidate.content is None else dict.fromkeys(part.lost for part in candidate.content.parts)
+        if candidate.grounding_metadata or candidate.citation_metadata:
+            names["answer.citations"] = None
+        return tuple(name for name in names if name is not None)
+
     def finish(self, *, called: bool) -> Finish | None:
         """Return the finish reason; None if the model has not stopped. `called`: the model called a tool, for which
         Gemini has no reason of its own. Raises `NotConvertible` if the output is malformed."""
@@ -134,6 +163,7 @@ def read(body: bytes) -> Completion:
         parts=parts,
         finish=finish or "stop",
         usage=usage_of(reply.usage_metadata),
+        lost=reply.lost,
     )
 
 

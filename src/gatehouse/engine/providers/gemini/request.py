@@ -10,6 +10,7 @@ import msgspec
 
 from gatehouse.engine.conversation.conversion import effort
 from gatehouse.engine.conversation.conversion.arguments import arguments_object
+from gatehouse.engine.conversation.conversion.system_messages import leading_texts, placed
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import (
     Document,
@@ -39,8 +40,8 @@ _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "AN
 
 _UNWRITTEN: Final = frozenset(
     {
-        "parallel_tool_calls", "user", "prompt_cache_key", "strict", "format_strict", "detail", "document_name",
-        "reasoning", "returned_reasoning",
+        "parallel_tool_calls", "user", "prompt_cache_key", "strict", "format_strict", "format_description", "detail",
+        "document_name", "reasoning", "returned_reasoning", "later_system",
     }
 )  # fmt: skip
 _UNWRITTEN_EFFORT: Final = _UNWRITTEN | {"effort"}
@@ -53,6 +54,7 @@ def unwritten(request: Request) -> frozenset[str]:
 
 
 def write(request: Request) -> dict[str, Any]:
+    request = placed(request)
     sampling = request.sampling
     generation: dict[str, Any] = {
         "maxOutputTokens": sampling.max_tokens,
@@ -139,7 +141,7 @@ def _write_file(part: Image | Document, path: str) -> dict[str, Any]:
 
 
 def _is_public(url: str) -> bool:
-    """Return whether the URL names no file of the provider's account, such as an uploaded file or a storage bucket:
+    """Return whether the URL refers to no file of the provider's account, such as an uploaded file or a storage bucket:
     Google would read it with the gateway's rights."""
     try:
         parts = urlsplit(url)
@@ -161,13 +163,7 @@ def _write_result(result: ToolResult) -> dict[str, Any]:
 
 
 def _write_system(messages: Sequence[FormMessage]) -> dict[str, Any] | None:
-    texts = [
-        part.text
-        for message in messages
-        if message.role == "system"
-        for part in message.parts
-        if isinstance(part, Text) and part.text
-    ]
+    texts = leading_texts(messages)
     return {"parts": [{"text": text} for text in texts]} if texts else None
 
 

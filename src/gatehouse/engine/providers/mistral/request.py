@@ -9,6 +9,7 @@ from gatehouse.engine.conversation.conversion import effort
 from gatehouse.engine.conversation.conversion.call_ids import accepted_id
 from gatehouse.engine.conversation.conversion.documents import data_url
 from gatehouse.engine.conversation.conversion.images import to_url
+from gatehouse.engine.conversation.conversion.system_messages import leading_texts, placed
 from gatehouse.engine.conversation.dialects.openai_chat.request import write_format
 from gatehouse.engine.conversation.form import (
     Content,
@@ -29,7 +30,7 @@ EXTRA_FIELDS: Final = frozenset(
 _UNWRITTEN: Final = frozenset(
     {
         "user", "prompt_cache_key", "detail", "is_error", "signature", "document_name", "reasoning",
-        "returned_reasoning",
+        "returned_reasoning", "later_system",
     }
 )  # fmt: skip
 _UNWRITTEN_EFFORT: Final = _UNWRITTEN | {"effort"}
@@ -42,11 +43,16 @@ _ID: Final = re.compile("[A-Za-z0-9]{9}")
 
 
 def unwritten(request: Request) -> frozenset[str]:
-    """Return the features of a request that `write` leaves out."""
-    return _UNWRITTEN_EFFORT if effort.for_mistral(request.effort, request.reasons) is None else _UNWRITTEN
+    """Return the features of a request that `write` leaves out or changes."""
+    names = _UNWRITTEN_EFFORT if effort.for_mistral(request.effort, request.reasons) is None else _UNWRITTEN
+    temperature = request.sampling.temperature
+    return names | {"temperature"} if temperature is not None and temperature > _MAX_TEMPERATURE else names
 
 
 def write(request: Request) -> dict[str, Any]:
+    request = placed(request)
+    # Mistral takes files from the user only.
+    leading_texts(request.messages)
     sampling = request.sampling
     body: dict[str, Any] = {
         **{name: value for name, value in request.extra.items() if name in EXTRA_FIELDS},

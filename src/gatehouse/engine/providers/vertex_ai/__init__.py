@@ -1,6 +1,6 @@
 """Google's Vertex AI: models of a project at a location, Gemini in Google's dialect and Claude in Anthropic's.
 
-The path names the model, so a body for Claude has the version of Vertex's API instead of the model's name.
+The path contains the model, so a body for Claude has the version of Vertex's API instead of the model's name.
 """
 
 import re

@@ -15,8 +15,8 @@ class NoTenant(Forbidden):
 
 async def identify(x: Received, ports: Ports, scope: str, host: HostContext = NO_CONTEXT) -> Identified | Refuse:
     """Return the caller with the policy of their organization, or a refusal: `Unauthenticated`, `NoTenant`, or
-    `RateLimited` for an address with too many failed attempts. `scope` is the scope that the call needs; `stages.callers.scope`
-    checks it."""
+    `RateLimited` for an address with too many failed attempts. `scope` is the scope that the call needs;
+    `stages.callers.scope` checks it."""
     try:
         caller = ports.credentials.identify(x)
     except Unauthenticated as error:

@@ -112,7 +112,7 @@ def counts(x: Exchange) -> bool:
 
 
 def charged(x: Exchange) -> CallAmounts | None:
-    """Return the amounts that the call counts for, or None if it does not count."""
+    """Return the amounts that the call counts for, or None if it is not counted."""
     if not counts(x):
         return None
     if x.usage is None:

@@ -99,8 +99,8 @@ def stream_hold(x: CallRequest, hit: Hit, ports: Ports) -> Hold:
 
 
 async def await_approval(x: CallRequest, hold: Hold, ports: Ports) -> Verdict:
-    """Wait for the decision, and record it. Return `ALLOW` or a refusal. A request that is cancelled while it waits
-    counts as not approved. Token counts are never approved: no approval is requested for them. A call of a tool has no
+    """Wait for the decision, and record it. Return `ALLOW` or a refusal. A request that is cancelled while it waits is
+    treated as not approved. Token counts are never approved: no approval is requested for them. A call of a tool has no
     dialect."""
     is_approved = False
     dialect = DIALECTS.get(x.call.dialect)

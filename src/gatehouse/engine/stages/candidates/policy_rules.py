@@ -28,7 +28,7 @@ from gatehouse.policy.rules.evaluation import (
 _MAX_EVENTS: Final = 100
 #: Maximum number of names of fields that are stored in a sample.
 _MAX_SAMPLED_FIELDS: Final = 300
-#: Number of bytes of UTF-8 that count as one token.
+#: Number of bytes of UTF-8 that are treated as one token.
 _BYTES_PER_TOKEN: Final = 4
 
 
@@ -97,7 +97,7 @@ def approval_hold(x: CallRequest, rule: PolicyRule, model: str) -> Hold:
 
 
 def note(x: CallRequest, ruling: Ruling, model: str) -> None:
-    """Record one event for each rule and result. The event names the first candidate with that result."""
+    """Record one event for each rule and result. The event identifies the first candidate with that result."""
     noted = {(event.rule_id, event.result) for event in x.rule_events}
     for rule, result, _ in ruling.results:
         if result == "matched" and rule.action == "ALLOW":
@@ -192,7 +192,7 @@ def _dlp_variable(x: CallRequest) -> dict[str, Any]:
 
 def _tokens(x: CallRequest) -> int:
     """Estimate the number of input tokens: texts by their length, and inputs that are already tokens by their number.
-    Images count as 0."""
+    Images are treated as 0."""
     routing_needs = x.derived.routing_needs
     if routing_needs is not None and routing_needs.counted:
         return routing_needs.input_tokens

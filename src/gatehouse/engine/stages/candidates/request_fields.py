@@ -7,8 +7,17 @@ from typing import Final
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import CallRequest
-from gatehouse.engine.fields.naming import Field, file_references, guard_of, printable, uncommon
-from gatehouse.engine.fields.tables import ALL_TOOLS, FILE_ID, LEFT_OUT_TOOLS, NO_GUARDS, OPENAI_CHAT, TOOLS, Guards
+from gatehouse.engine.fields.naming import Field, guard_of, printable, references, tool_references, uncommon
+from gatehouse.engine.fields.tables import (
+    ALL_TOOLS,
+    LEFT_OUT_TOOLS,
+    NEVER_ALLOWED,
+    NO_GUARDS,
+    OPENAI_CHAT,
+    PREVIOUS_RESPONSE,
+    TOOLS,
+    Guards,
+)
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers.kind import ProviderNotConfigured, offer_to
 from gatehouse.engine.providers.registry import KINDS
@@ -19,8 +28,6 @@ from gatehouse.policy.catalog import Candidate
 
 #: Value of the field `kind` in the events.
 KIND: Final = "request_field"
-_FILE_ID_BYTES: Final = FILE_ID.encode()
-_ESCAPE: Final = b"\\u"
 #: Maximum number of unknown fields in the record of a request.
 _MAX_RECORDED_FIELDS: Final = 16
 #: The `reason` for a field that no table lists.
@@ -38,31 +45,47 @@ class FieldNotAllowed(BadRequest):
         return cls(f"The field `{name}` {reason}, which your organization does not allow. {_HOW}", param=field.path)
 
 
+class StateNotAvailable(BadRequest):
+    """The field continues content that the provider stores, and the gateway cannot tell whose content it is."""
+
+    code = "field_not_allowed"
+
+    @classmethod
+    def because(cls, field: Field) -> "StateNotAvailable":
+        return cls(
+            f"The field `{printable(field.name)}` continues a conversation that the provider stores, which may be"
+            " another user's. Leave it out and send the messages, or use `previous_response_id` in /v1/responses.",
+            param=field.path,
+        )
+
+
 def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
     fields = x.derived.fields
     if fields is None:
-        fields = uncommon(x.call.dialect, x.call.body)
-        if _may_refer_to_files(x.call.raw_body):
-            fields = (*fields, *file_references(x.call.body))
-        x.derived.fields = fields
-        if fields:
-            _record_unknown(x, fields)
-    if not fields:
-        return ALLOW
+        fields = x.derived.fields = uncommon(x.call.dialect, x.call.body)
+        if fields or _may_have_references(x.call.raw_body):
+            fields = x.derived.fields = _with_references(x, fields)
+    return ALLOW if not fields else _judge_fields(x, candidate, fields, ports)
+
+
+def _judge_fields(x: CallRequest, candidate: Candidate, fields: tuple[Field, ...], ports: Ports) -> Verdict:
     guards, allowed = _guards(x, candidate), x.identified.policy.allowed_fields
     left_out = LEFT_OUT_TOOLS.get(x.call.dialect, frozenset())
     for field in fields:
+        if _is_unbound_state(x, field):
+            return _refusal(x, candidate, field, printable(field.name), StateNotAvailable.because(field))
         guarded = guard_of(field.name, guards)
         if guarded is None:
             if ports.unknown_fields == "refuse" and _unknown(field) and field.name not in allowed:
-                return _refusal(x, candidate, field, printable(field.name), _UNKNOWN)
+                name = printable(field.name)
+                return _refusal(x, candidate, field, name, FieldNotAllowed.because(field, name, _UNKNOWN))
             continue
         name, guard = guarded
         if name in left_out and x.call.native is not None and x.call.native.left_out:
             continue
         if guard.passes(field.value) or name in allowed or (name.startswith(TOOLS) and ALL_TOOLS in allowed):
             continue
-        return _refusal(x, candidate, field, name, guard.reason)
+        return _refusal(x, candidate, field, name, FieldNotAllowed.because(field, name, guard.reason))
     return ALLOW
 
 
@@ -85,21 +108,39 @@ def _guards(x: CallRequest, candidate: Candidate) -> Guards:
     return kind.guards if offered is not None and offered.dialect == client.name else NO_GUARDS
 
 
-def _may_refer_to_files(came: bytes) -> bool:
-    """Return whether the client's bytes may have a `file_id`, also with escapes. The search is faster than reading all
-    messages."""
-    return _FILE_ID_BYTES in came or _ESCAPE in came
+def _may_have_references(came: bytes) -> bool:
+    """Return whether the client's bytes may have an id of a stored object, also with escapes. The search is faster than
+    reading all messages."""
+    return b"file_id" in came or b'"audio"' in came or b"container_id" in came or b"\\u" in came
+
+
+def _with_references(x: CallRequest, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """Return the uncommon fields of a call, with ids of stored objects. Records those that are unknown."""
+    dialect, body = x.call.dialect, x.call.body
+    if fields:
+        # One of them may be a hosted tool.
+        _record_unknown(x, fields)
+        fields = (*fields, *tool_references(dialect, body))
+    return (*fields, *references(dialect, body))
+
+
+def _is_unbound_state(x: CallRequest, field: Field) -> bool:
+    """Return whether a field continues stored content that the gateway cannot bind to the caller."""
+    guarded = guard_of(field.name, OPENAI_CHAT)
+    if guarded is None or guarded[1].passes(field.value):
+        return False
+    return guarded[0] in NEVER_ALLOWED or (guarded[0] == PREVIOUS_RESPONSE and x.call.native is None)
 
 
 def _unknown(field: Field) -> bool:
     return guard_of(field.name, OPENAI_CHAT) is None
 
 
-def _refusal(x: CallRequest, candidate: Candidate, field: Field, name: str, reason: str) -> Refuse:
+def _refusal(x: CallRequest, candidate: Candidate, field: Field, name: str, error: BadRequest) -> Refuse:
     event = _event(name, "BLOCK", f"{candidate.provider.id}/{candidate.model.model_id}")
     if event not in x.rule_events:
         x.rule_events.append(event)
-    return Refuse(FieldNotAllowed.because(field, name, reason))
+    return Refuse(error)
 
 
 def _record_unknown(x: CallRequest, fields: tuple[Field, ...]) -> None:

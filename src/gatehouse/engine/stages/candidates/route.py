@@ -19,7 +19,10 @@ class ModelNotFound(NotFound):
 
     @classmethod
     def named(cls, name: str) -> "ModelNotFound":
-        return cls(f"The model {name[:200]!r} does not exist, or you may not use it. GET /v1/models lists yours.")
+        return cls(
+            f"The model {name[:200]!r} does not exist, or you may not use it."
+            " GET /v1/models lists the models that you can use."
+        )
 
 
 class AmbiguousModel(BadRequest):

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gatehouse.foundation.errors import Unprocessable
 from gatehouse.foundation.http.envelopes import MAX_FAULTS, ParameterFault
-from gatehouse.foundation.http.handlers import MAX_NAME_CHARS, ErrorResponses
+from gatehouse.foundation.http.handlers import MAX_NAME_CHARACTERS, ErrorResponses
 
 _MAX_NAMES_SHOWN: Final = 30
 
@@ -60,11 +60,11 @@ def _refusal(scope: Scope) -> Unprocessable | None:
 
 
 def unknown_parameters(unknown: list[str], accepted: frozenset[str]) -> Unprocessable:
-    """Returns the error that names the unknown parameters and lists the accepted ones."""
+    """Returns the error that identifies the unknown parameters and lists the accepted ones."""
     takes = f"it takes {', '.join(sorted(accepted)[:_MAX_NAMES_SHOWN])}" if accepted else "it takes none"
     message = f"is no parameter of this operation; {takes}"
     faults = [
-        ParameterFault(("query", name[:MAX_NAME_CHARS]), message, kind="extra_forbidden")
+        ParameterFault(("query", name[:MAX_NAME_CHARACTERS]), message, kind="extra_forbidden")
         for name in unknown[:MAX_FAULTS]
     ]
     return Unprocessable(faults=[*faults])

@@ -1,7 +1,7 @@
 """Renders errors as HTML pages."""
 
 from gatehouse.foundation.errors import BadRequest, NotFound, Refusal, Unprocessable
-from gatehouse.foundation.http.envelopes import Body, ErrorForm, detail
+from gatehouse.foundation.http.envelopes import Body, ErrorFormat, detail
 from gatehouse.foundation.http.pages.rendering import Pages, headers
 
 
@@ -9,15 +9,15 @@ class BadPageRequest(BadRequest):
     message = "This link or form is not complete. Go back and try again."
 
 
-def form(pages: Pages) -> ErrorForm:
-    """Returns the form of errors on the paths of pages."""
+def error_format(pages: Pages) -> ErrorFormat:
+    """Returns the format of errors on the paths of pages."""
 
     def encoded(body: Body) -> bytes:
         return pages.markup(
             "error.html", message=body["message"], reason=body.get("reason"), retry_after=body.get("retry_after")
         )
 
-    return ErrorForm(_body, 400, "text/html; charset=utf-8", encode=encoded, headers=headers())
+    return ErrorFormat(_body, 400, "text/html; charset=utf-8", encode=encoded, headers=headers())
 
 
 def _body(error: Refusal) -> Body:

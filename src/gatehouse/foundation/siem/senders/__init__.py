@@ -1,2 +1,2 @@
-"""Senders: one module for each type of receiver. A batch is sent completely and in order, and counts as sent when the
-receiver has received it."""
+"""Senders: one module for each type of receiver. A batch is sent completely and in order, and is treated as sent when
+the receiver has received it."""

@@ -1,6 +1,6 @@
 """A user's own account: registration and password (docs/accounts.md).
 
-    none    -> user        registration, if the address's domain is proven and open (`self_registration`), and the
+    none    -> user        registration, if the address's domain is verified and open (`self_registration`), and the
                            organization has no active identity provider
     invited -> user        registration with an invitation token: the user that an administrator created gets a password
     user    -> user        a new password, set with the old one or with a one-time token (from an administrator

@@ -6,13 +6,13 @@ from gatehouse.foundation.errors import Conflict, Forbidden
 class RegistrationClosed(Forbidden):
     code = "registration_closed"
     message = "Registration needs an invitation, or an address of a domain with self-registration."
-    form = "error_message"
+    error_format = "error_message"
 
 
 class MailNotConfigured(Conflict):
     code = "mail_not_configured"
     message = "The platform sends no mail. Ask an administrator of your organization for a link to set a new password."
-    form = "error_message"
+    error_format = "error_message"
 
 
 class WrongPassword(Forbidden):

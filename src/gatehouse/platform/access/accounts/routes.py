@@ -39,7 +39,7 @@ router = APIRouter(prefix="/api/auth", tags=["Sessions"])
 )
 async def register(body: Registration, request: Request, host: TheHost) -> object:
     """Sets the password of an invited user, or creates an account with the role `user` if the address's domain is
-    proven and open (`self_registration`). Then sign in at `POST /api/auth/login`. If mail is configured, an account
+    verified and open (`self_registration`). Then sign in at `POST /api/auth/login`. If mail is configured, an account
     without an invitation must confirm its address first."""
     user = await service.register(request, host, body)
     if user is not None:

@@ -39,7 +39,7 @@ class ConfirmationMailed(RegistrationAccepted):
 class PasswordChange(Body):
     current_password: Annotated[
         str,
-        StringConstraints(strip_whitespace=False, max_length=passwords.MAX_CHARS),
+        StringConstraints(strip_whitespace=False, max_length=passwords.MAX_PASSWORD_CHARACTERS),
         Field(json_schema_extra={"format": "password"}),
     ]
     new_password: Password
@@ -66,7 +66,7 @@ class AddressConfirmation(Body):
     token: Annotated[str, Field(max_length=255, description="The one-time token from the mail.")]
     password: Annotated[
         str,
-        StringConstraints(strip_whitespace=False, max_length=passwords.MAX_CHARS),
+        StringConstraints(strip_whitespace=False, max_length=passwords.MAX_PASSWORD_CHARACTERS),
         Field(
             description="The password of the account.",
             examples=["correct horse battery staple"],

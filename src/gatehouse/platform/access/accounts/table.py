@@ -31,8 +31,8 @@ async def default_group(session: AsyncSession, domain: str) -> GroupRow | None:
 
 
 async def tenant_of_open_domain(session: AsyncSession, domain: str) -> TenantId | None:
-    """Return the tenant that has proven this mail domain and allows its addresses to register. A tenant with an active
-    identity provider allows none, because its users come by single sign-on."""
+    """Return the tenant that has verified this mail domain and allows its addresses to register. A tenant with an
+    active identity provider allows none, because its users come by single sign-on."""
     tenant_id = (await session.execute(_OPEN_DOMAIN, {"domain": domain})).scalar()
     return None if tenant_id is None else TenantId(tenant_id)
 

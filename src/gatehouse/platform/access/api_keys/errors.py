@@ -22,7 +22,7 @@ class NotAServiceAccount(Conflict):
 class DisabledByAdministrator(Forbidden):
     code = "disabled_by_administrator"
     message = "An administrator disabled this key. Only an administrator can enable it again."
-    form = "error_message"
+    error_format = "error_message"
 
 
 class TooManyApiKeys(Conflict):

@@ -205,8 +205,8 @@ def _owned(listed: ListedKey, month_cost_usd: Decimal) -> OwnedApiKey:
 
 
 def _administers(caller: Caller) -> bool:
-    """Return whether the caller is an administrator. OAuth clients count as administrators: the routes admit only those
-    with `admin:write`."""
+    """Return whether the caller is an administrator. OAuth clients are treated as administrators: the routes admit only
+    those with `admin:write`."""
     return caller.role is Role.ADMIN or caller.kind is CallerKind.OAUTH_CLIENT
 
 

@@ -13,7 +13,8 @@ _SAME_ORIGIN: Final = "same-origin"
 
 
 def is_own_origin(origin: str, request: Request, host: Host) -> bool:
-    """Return whether an `Origin` header names this platform: the host that the request was sent to, or PUBLIC_URL."""
+    """Return whether an `Origin` header contains this platform: the host that the request was sent to, or
+    PUBLIC_URL."""
     names = {request.headers.get("host"), urlsplit(host.settings.public_url or "").netloc}
     schemes = {"https"} if is_over_https(host) else {"https", "http"}
     return origin.lower() in {f"{scheme}://{name}".lower() for scheme in schemes for name in names if name}

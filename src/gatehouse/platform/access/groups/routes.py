@@ -118,13 +118,13 @@ async def list_members(
 
 @router.post("/{group_id}/members", status_code=201, response_model=Member)
 async def add_member(caller: GroupAdmin, group: LoadedGroup, body: NewMember, change: Changing) -> Member:
-    """Adds a user to the group. The membership is in force for the user's next request, on every worker."""
+    """Adds a user to the group. The membership is active for the user's next request, on every worker."""
     return await service.add_member(change, group, body.user_id)
 
 
 @router.delete("/{group_id}/members/{user_id}", status_code=204)
 async def remove_member(caller: GroupAdmin, group: LoadedGroup, user_id: UUID, change: Changing) -> None:
-    """Removes a user from the group. The removal is in force when the response is sent. The account is not changed."""
+    """Removes a user from the group. The removal is active when the response is sent. The account is not changed."""
     await service.remove_member(change, group, user_id)
 
 
@@ -138,5 +138,5 @@ async def list_overrides(caller: GroupReader, group: OverriddenGroup, session: S
 async def replace_overrides(
     caller: GroupAdmin, group: OverriddenGroup, overrides: Overrides, change: Changing
 ) -> list[Override]:
-    """Replaces all overrides; an empty array clears them. The change is in force when the response is sent."""
+    """Replaces all overrides; an empty array clears them. The change is active when the response is sent."""
     return await service.replace_overrides(change, group, overrides)

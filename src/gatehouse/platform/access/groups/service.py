@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http.lists import OptionalWindow
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.groups import table
 from gatehouse.platform.access.groups.errors import (
@@ -135,12 +135,10 @@ def _with_count(group: GroupRow, members: int) -> Group:
 
 
 def _touch_policy(change: Change) -> None:
-    """Request a recompilation of the policy. The response waits until the new policy is in force."""
+    """Request a recompilation of the policy. The response waits until the new policy is active."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 
 async def _flush(change: Change, name: str) -> None:
-    try:
+    with unique(GroupNameTaken(name)):
         await change.session.flush()
-    except IntegrityError:
-        raise GroupNameTaken(name) from None

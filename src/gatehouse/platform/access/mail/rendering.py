@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 
 from gatehouse.foundation.mail.message import Mail, one_line
 
-_MAX_NAME_CHARS: Final = 100
+_MAX_NAME_CHARACTERS: Final = 100
 
 
 class _LinkTexts(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ def link_mail(
     """Return the mail with the link for a one-time token."""
     texts = _TEXTS[purpose]
     # The subject contains the organization's name, which an organization chooses freely.
-    names = {"organization": one_line(organization, _MAX_NAME_CHARS), "email": email}
+    names = {"organization": one_line(organization, _MAX_NAME_CHARACTERS), "email": email}
     shown = {
         "heading": texts.subject.format(**names),
         "lead": texts.lead.format(**names),
@@ -74,7 +74,7 @@ def trial_mail(*, public_url: str, email: str, organization: str) -> Mail:
     """Return the mail with which an administrator tests the delivery."""
     shown = {
         "heading": "Test mail from Gatehouse",
-        "lead": f"Mails of {one_line(organization, _MAX_NAME_CHARS)} reach this address.",
+        "lead": f"Mails of {one_line(organization, _MAX_NAME_CHARACTERS)} reach this address.",
         "button": "Open the console",
         "link": f"{public_url}/console",
         "unexpected": "An administrator with this address asked for this mail.",

@@ -78,7 +78,7 @@ async def list_model_access(caller: GroupReader, group: LoadedGroup, session: Se
     },
 )
 async def create_model_access(caller: GroupAdmin, group: LoadedGroup, body: NewRule, change: Changing) -> object:
-    """Grants the group's members a restricted model, or denies them a model. The rule is in force when the response is
+    """Grants the group's members a restricted model, or denies them a model. The rule is active when the response is
     sent."""
     return await service.create(change, group, body)
 

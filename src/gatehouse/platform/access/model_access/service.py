@@ -79,5 +79,5 @@ def _record_and_touch(change: Change, action: str, group: GroupRow, row: ModelAc
         action, "group", group.id, target_provider=provider, target_model=model_id, name=group.name,
         access_type=row.access_type,
     )  # fmt: skip
-    # Urgent: the response waits until the change is in force on every worker.
+    # Urgent: the response waits until the change is active on every worker.
     change.touch("policy", change.tenant_id, urgent=True)

@@ -22,7 +22,7 @@ class PlatformWideIsForOperators(Forbidden):
 
 class TooManySecrets(Conflict):
     code = "too_many_secrets"
-    form = "error_message"
+    error_format = "error_message"
 
     def __init__(self, maximum: int, until: datetime) -> None:
         super().__init__(

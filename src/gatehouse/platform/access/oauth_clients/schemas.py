@@ -23,7 +23,8 @@ RedirectUris = Annotated[
     Field(
         max_length=20,
         description="The URIs that users may be redirected to after a sign-in. A request must match one exactly. The"
-        " scheme is `https`, or `http` on a loopback address. Only for platform-wide clients.",
+        " scheme is `https`, or `http` on a loopback address. The users of an organization's client are those of the"
+        " organization.",
         examples=[["https://portal.example.com/callback"]],
     ),
 ]
@@ -31,8 +32,7 @@ UserScopes = Annotated[
     list[Scope],
     Field(
         max_length=50,
-        description="The scopes that the client may have for users who sign in to it. Within them it acts as the user."
-        " Only for platform-wide clients.",
+        description="The scopes that the client may have for users who sign in to it. Within them it acts as the user.",
         examples=[["chat:write"]],
     ),
 ]

@@ -1,6 +1,6 @@
 """Creates, changes and deletes OAuth clients, and rotates their secrets."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -10,7 +10,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.engine.rate_limits.selection import CLIENT_TIERS
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets import tokens
@@ -53,7 +52,6 @@ async def find(session: AsyncSession, caller: Caller, client_id: UUID, *, lock: 
 async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthClientCreated:
     tenant_id = await _new_client_tenant(change.session, caller, new)
     _check_grant(caller, scopes={*new.scopes, *new.user_scopes}, tier=new.rate_limit_tier)
-    _check_applications(tenant_id, redirect_uris=new.redirect_uris, user_scopes=new.user_scopes)
     secret = tokens.mint_token(SECRET_PREFIX)
     now = utc_now()
     row = OAuthClientRow(
@@ -101,13 +99,10 @@ async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthCl
 async def update(change: Change, caller: Caller, client: OAuthClientRow, body: OAuthClientUpdate) -> OAuthClientRow:
     """Change the client. Existing tokens keep tier and lifetime, but lose at once the scopes that the client loses.
 
-    Raises `GrantExceeded`, `Unprocessable`."""
+    Raises `GrantExceeded`."""
     sent = body.model_dump(exclude_none=True)
     for name in {"scopes", "redirect_uris", "user_scopes"} & sent.keys():
         sent[name] = list(dict.fromkeys(sent[name]))
-    _check_applications(
-        client.tenant_id, redirect_uris=sent.get("redirect_uris", []), user_scopes=sent.get("user_scopes", [])
-    )
     changed = client.differing(sent)
     if not changed:
         return client
@@ -200,18 +195,6 @@ async def _owner_change(change: Change, client: OAuthClientRow) -> AsyncIterator
         yield owner_change
 
 
-def _check_applications(tenant_id: TenantId | None, **fields: Sequence[str]) -> None:
-    """Refuse fields that only platform-wide clients may have, because there is no consent page. `fields` are these
-    fields of the client, by name. Raises `Unprocessable`."""
-    faults = [
-        FieldFault(name, "only platform-wide clients (tenant_id null) have this field")
-        for name, value in fields.items()
-        if value and tenant_id is not None
-    ]
-    if faults:
-        raise Unprocessable(faults=faults)
-
-
 async def tenant_filter(session: AsyncSession, caller: Caller, tenant_id: UUID | None) -> TenantId | None:
     """Return the tenant that a list is restricted to, if the caller may see it. Raises `ClientTenantNotFound`."""
     return None if tenant_id is None else await _permitted_tenant(session, caller, tenant_id)
@@ -257,5 +240,5 @@ def _check_grant(caller: Caller, *, scopes: Iterable[str] = (), tier: str | None
 
 
 def _tier_rank(tier: str) -> int:
-    """Return the tier's rank. Unknown tiers count as standard."""
+    """Return the tier's rank. Unknown tiers are treated as standard."""
     return _TIERS.index(tier) if tier in _TIERS else 0

@@ -68,7 +68,7 @@ def _visible(caller: Caller) -> ColumnElement[bool]:
 
 
 def _own_clients(caller: Caller) -> ColumnElement[bool]:
-    """Return the filter of a list that names no tenant."""
+    """Return the filter of a list request that specifies no tenant."""
     if caller.tenant_id is None:
         return false()
     own_tenant = OAuthClientRow.tenant_id == caller.tenant_id

@@ -17,8 +17,8 @@ from gatehouse.platform.access.tokens.codes import CodeGrant
 from gatehouse.platform.access.tokens.table import Client
 
 PATH: Final = "/oauth/authorize"
-_MAX_QUERY_CHARS: Final = 8192
-_MAX_VALUE_CHARS: Final = 1024
+_MAX_QUERY_CHARACTERS: Final = 8192
+_MAX_VALUE_CHARACTERS: Final = 1024
 _match_challenge: Final = re.compile(r"[A-Za-z0-9_-]{43}").fullmatch
 _match_seconds: Final = re.compile(r"[0-9]{1,9}").fullmatch
 
@@ -33,7 +33,7 @@ class AuthorizationError(Exception):
 
 
 class AuthorizationRequest(msgspec.Struct, frozen=True):
-    """An authorization request. Empty fields count as absent. Unknown fields are ignored."""
+    """An authorization request. Empty fields are treated as absent. Unknown fields are ignored."""
 
     query: str
     client_id: UUID
@@ -43,7 +43,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, query: str) -> "AuthorizationRequest":
         """Return the request in a query string. Raises `BadAuthorizationRequest` without client id or redirect URI."""
-        if len(query) > _MAX_QUERY_CHARS:
+        if len(query) > _MAX_QUERY_CHARACTERS:
             raise BadAuthorizationRequest
         try:
             fields = {name: value for name, value in forms.parse_form(query).items() if value}
@@ -99,8 +99,8 @@ class AuthorizationRequest(msgspec.Struct, frozen=True):
         )
         for name in ("state", "nonce"):
             value = fields.get(name, "")
-            is_valid = len(value) <= _MAX_VALUE_CHARS and "\0" not in value
-            yield is_valid, "invalid_request", f"{name}: at most {_MAX_VALUE_CHARS} characters."
+            is_valid = len(value) <= _MAX_VALUE_CHARACTERS and "\0" not in value
+            yield is_valid, "invalid_request", f"{name}: at most {_MAX_VALUE_CHARACTERS} characters."
 
     def response(self, issuer: str, **parameters: str) -> RedirectResponse:
         """Return the redirect to the application, with the request's `state` and this platform's issuer (RFC 9207)."""

@@ -17,7 +17,7 @@ class UserInfo(ResponseBody):
     role: RoleName
     email: Annotated[str | None, Field(examples=["ada@example.com"])] = None
     email_verified: Annotated[
-        bool | None, Field(description="Whether the user's organization has proven the address's domain.")
+        bool | None, Field(description="Whether the user's organization has verified the address's domain.")
     ] = None
     name: str | None = None
     preferred_username: str | None = None
@@ -45,7 +45,7 @@ class Discovery(ResponseBody):
 
 
 _PARAMETERS: Final = {
-    "client_id": "The id of a platform-wide client that has redirect URIs.",
+    "client_id": "The id of a client that has redirect URIs.",
     "redirect_uri": "One of the client's redirect URIs. It must match exactly.",
     "response_type": "`code`.",
     "scope": "`openid`; `email` and `profile` for more claims; scopes of the API that the client may have for users.",

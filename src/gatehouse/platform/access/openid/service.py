@@ -22,7 +22,6 @@ from gatehouse.platform.access.sessions.service import as_caller
 from gatehouse.platform.access.sessions.table import SessionRow
 from gatehouse.platform.access.tokens import claims, codes
 from gatehouse.platform.access.tokens import table as clients
-from gatehouse.platform.access.tokens.codes import CodeGrant
 from gatehouse.platform.access.tokens.table import Client
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.organization.policies.table import mfa_policy
@@ -56,7 +55,7 @@ async def authorize(request: Request, host: Host) -> RedirectResponse:
             browser_session = None
         code = None
         if browser_session is not None:
-            code = await _issue_code(request, host, auth_request.grant(client), *browser_session)
+            code = await _issue_code(request, host, client, auth_request, browser_session)
         return _sign_in_first(auth_request, host) if code is None else auth_request.response(name, code=code)
     except AuthorizationError as error:
         return auth_request.response(name, error=error.error, error_description=error.description)
@@ -107,9 +106,16 @@ async def _active_user(session: AsyncSession, user_id: UUID, session_id: UUID) -
 
 
 async def _issue_code(
-    request: Request, host: Host, grant: CodeGrant, user: UserRow, browser_session: SessionRow
+    request: Request,
+    host: Host,
+    client: Client,
+    auth_request: AuthorizationRequest,
+    signed_in: tuple[UserRow, SessionRow],
 ) -> str | None:
     """Issue a code; None if the session has ended meanwhile. Raises `AuthorizationError`."""
+    (user, browser_session), grant = signed_in, auth_request.grant(client)
+    if not client.is_for(user.tenant_id):
+        raise AuthorizationError("access_denied", "The application belongs to another organization.")
     await _check_client_address(request, host, user, browser_session)
     async with changing(request, host, user.tenant_id, as_caller(user, browser_session)) as change:
         session = await browser.extend_session(change, browser_session.id)

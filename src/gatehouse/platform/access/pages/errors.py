@@ -1,4 +1,4 @@
-"""The error form that renders errors as pages."""
+"""The error format that renders errors as pages."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from gatehouse.foundation.http.pages import errors
 from gatehouse.foundation.http.pages.errors import BadPageRequest
 from gatehouse.platform.access.pages.rendering import PAGES
 
-__all__ = ["FORM", "BadPageRequest"]
+__all__ = ["ERROR_FORMAT", "BadPageRequest"]
 
-#: The error form of every path with pages.
-FORM: Final = errors.form(PAGES)
+#: The error format of every path with pages.
+ERROR_FORMAT: Final = errors.error_format(PAGES)

@@ -16,7 +16,7 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.request.injected import SplitTransactions
 
 #: Hexadecimal digits of a picture's digest, enough to make the URLs of a user's pictures unique.
-_DIGEST_CHARS: Final = 32
+_DIGEST_CHARACTERS: Final = 32
 
 
 async def read(session: AsyncSession, user_id: UUID, public_url: str | None) -> Preferences:
@@ -44,7 +44,7 @@ async def set_avatar(
         if not await table.user_exists(session, user_id):
             raise UserNotFound
     png = await pictures.avatar(await uploads.read_picture(request))
-    digest = hashlib.sha256(png).hexdigest()[:_DIGEST_CHARS]
+    digest = hashlib.sha256(png).hexdigest()[:_DIGEST_CHARACTERS]
     async with transactions.changing() as change:
         await _lock_user(change.session, user_id)
         if await table.avatar_digest(change.session, user_id) != digest:

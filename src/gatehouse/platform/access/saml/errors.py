@@ -23,7 +23,7 @@ from gatehouse.foundation.http.envelopes import DETAIL
 from gatehouse.platform.access import pages
 
 #: Error form of /api/saml: missing and malformed parameters are 400; browsers get a page (docs/saml.md).
-FORM: Final = replace(DETAIL, validation_status=400, in_browsers=pages.FORM)
+ERROR_FORMAT: Final = replace(DETAIL, validation_status=400, in_browsers=pages.ERROR_FORMAT)
 
 
 class IdpNotFound(NotFound):
@@ -58,8 +58,8 @@ class SamlBusy(Unavailable):
 
 
 class SamlRefused(BadRequest):
-    """The response is not accepted and no session is opened. The message names the cause. The audit chain records it
-    too."""
+    """The response is not accepted and no session is opened. The message identifies the cause. The audit chain records
+    it too."""
 
     reason: ClassVar[str] = "invalid_signature"
     message = "The identity provider's answer is not valid."
@@ -92,7 +92,7 @@ class UnknownIssuer(SamlRefused):
 
 class MissingEmail(SamlRefused):
     reason = "missing_email"
-    message = "The identity provider's answer names no e-mail address."
+    message = "The identity provider's answer has no e-mail address."
 
 
 class NotAdmitted(Forbidden):

@@ -80,8 +80,8 @@ async def find_or_create_user(
     change: Change, provider: SamlProvider, asserted: AssertedUser, *, proven_by: TenantId | None
 ) -> UserRow:
     """Return the organization's user with this address, locked and linked. If there is none, create the user, unless
-    the domain is proven and does not allow it (`jit_provisioning`). `proven_by` is the organization that has proven the
-    domain.
+    the domain is verified and does not allow it (`jit_provisioning`). `proven_by` is the organization that has verified
+    the domain.
 
     Users of other organizations are never read. Raises `NotAdmitted`, `AddressNotProven`.
     """
@@ -172,7 +172,7 @@ def _email(values: list[str]) -> str:
         email = emails.normalize(values[0])
     except ValueError:
         raise MissingEmail from None
-    if len(email) > emails.MAX_CHARS:
+    if len(email) > emails.MAX_ADDRESS_CHARACTERS:
         raise MissingEmail
     return email
 

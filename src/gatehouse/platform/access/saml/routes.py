@@ -1,4 +1,4 @@
-"""SAML endpoints: the administration API, and the endpoints that browsers pass through."""
+"""SAML endpoints: the administration API, and the endpoints that browsers are redirected to."""
 
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -53,7 +53,8 @@ _ACS_FORM: Final[dict[str, Any]] = {
                         "SAMLResponse": {"type": "string", "description": "The response in base64, 256 KiB at most."},
                         "RelayState": {
                             "type": "string",
-                            "description": "The URL to redirect the browser to, as `relay_state` of the sign-in.",
+                            "description": "The URL to redirect the browser to. The rules are those of `relay_state`"
+                            " of `/api/saml/login`.",
                         },
                     },
                 },
@@ -66,7 +67,7 @@ _ACS_FORM: Final[dict[str, Any]] = {
 
 @router.post(IDP_PATH, status_code=201, response_model=Idp, responses=RESPONSES)
 async def create_identity_provider(caller: AdminStepUp, body: NewIdp, change: Changing) -> object:
-    """Adds an identity provider. The users that it names can then sign in to the organization."""
+    """Adds an identity provider. Users who authenticate there can then sign in to the organization."""
     return await service.create(change, caller, body)
 
 
@@ -84,7 +85,8 @@ async def get_identity_provider(caller: AdminReader, idp: LoadedIdp) -> object:
 
 @router.put(IDP_PATH + "/{idp_id}", response_model=Idp, responses=RESPONSES)
 async def update_identity_provider(caller: AdminStepUp, idp: LoadedIdp, body: IdpUpdate, change: Changing) -> object:
-    """Changes the fields that are sent. To rotate the certificate, send the old and the new one, then only the new."""
+    """Changes the fields that are sent. To rotate the certificate, first send both certificates, and later only the new
+    one."""
     return await service.update(change, caller, idp, body)
 
 
@@ -144,7 +146,7 @@ async def begin_sign_in(
     """Sends the browser to the identity provider with a signed request."""
     started = await sign_in.begin(request, host, idp_id, relay_state)
     response = RedirectResponse(started.url, 302)
-    sign_in.remember_browser(response, started, service_provider.for_request(request, host))
+    sign_in.set_browser_cookie(response, started, service_provider.for_request(request, host))
     return response
 
 
@@ -156,8 +158,8 @@ async def begin_sign_in(
         **_REFUSAL_RESPONSES,
         403: {
             "description": "The response is valid. `reason` is `not_admitted` (there is no active account),"
-            " `address_not_proven` (the account was created here, and its address is not proven) or `ip_not_allowed`"
-            " (the client's address is not one that the organization allows)."
+            " `address_not_proven` (the account is local, and the domain of its address is not verified) or"
+            " `ip_not_allowed` (the organization does not allow the client's IP address)."
         },
     },
     openapi_extra=_ACS_FORM,
@@ -186,13 +188,15 @@ async def single_logout(
     ] = None,
     relay_state: Annotated[str | None, Query(alias="RelayState")] = None,
 ) -> Response:
-    """Ends the sessions that the identity provider names, or completes a sign-out that began at this platform. Messages
+    """Ends the sessions that the identity provider lists, or completes a sign-out that began at this platform. Messages
     must be signed. The browser is redirected to the provider with this platform's response, or to the sign-in page."""
     if (saml_request is None) == (saml_response is None):
-        raise Unprocessable(faults=[FieldFault("SAMLRequest", "one of SAMLRequest and SAMLResponse must be sent")])
+        raise Unprocessable(
+            faults=[FieldFault("SAMLRequest", "exactly one of SAMLRequest and SAMLResponse must be sent")]
+        )
     if saml_response is not None:
-        ended_there = await logout.handle_logout_response(request, host, saml_response)
-        return RedirectResponse("/login?done=out-everywhere" if ended_there else "/login?done=out-here", 302)
+        ended_at_provider = await logout.handle_logout_response(request, host, saml_response)
+        return RedirectResponse("/login?done=out-everywhere" if ended_at_provider else "/login?done=out-here", 302)
     assert saml_request is not None
     url = await logout.handle_logout_request(request, host, saml_request, relay_state)
     response = RedirectResponse(url or _SIGNED_OUT_URL, 302)

@@ -3,7 +3,6 @@
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
@@ -12,6 +11,7 @@ from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.outbound.receivers import ReceiverFailed, Receivers
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.saml import table
 from gatehouse.platform.access.saml.errors import AdministratorRequired, EntityIdTaken, TooManyIdps
@@ -106,10 +106,8 @@ def _audit_details(row: IdpRow) -> dict[str, Any]:
 
 
 async def _flush(session: AsyncSession) -> None:
-    try:
+    with unique(EntityIdTaken):
         await session.flush()
-    except IntegrityError:
-        raise EntityIdTaken from None
 
 
 async def read_metadata(

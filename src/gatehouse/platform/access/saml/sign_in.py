@@ -129,7 +129,7 @@ async def finish(request: Request, host: Host, encoded: str, relay_state: str | 
     )
 
 
-def remember_browser(response: Response, started: StartedSignIn, sp: ServiceProvider) -> None:
+def set_browser_cookie(response: Response, started: StartedSignIn, sp: ServiceProvider) -> None:
     """Set the cookie that binds a sign-in to its browser, so that an attacker cannot make a victim's browser finish the
     attacker's sign-in.
 
@@ -229,7 +229,7 @@ async def _unsolicited_provider(
     host: Host, raw: bytes, issuer: str, sp: ServiceProvider
 ) -> tuple[SamlProvider, SamlAssertion]:
     """Return the provider that started a sign-in without a request, and its assertion. If several organizations trust
-    the provider's key, the provider of the organization that has proven the domain of the user's address is chosen.
+    the provider's key, the provider of the organization that has verified the domain of the user's address is chosen.
     Each organization reads the address by its own attribute mapping.
 
     Raises `SamlRefused`."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from scim2_models import SCIMException
 
 #: Maximum length of an error message. Messages of the library may quote the request.
-_MAX_MESSAGE_CHARS = 500
+_MAX_MESSAGE_CHARACTERS = 500
 
 
 class ScimTokenNotFound(NotFound):
@@ -53,7 +53,7 @@ class BadScim(BadRequest):
     """A request that violates the protocol. `scim_type` is the `scimType` of the response."""
 
     def __init__(self, scim_type: str, detail: str) -> None:
-        super().__init__(detail[:_MAX_MESSAGE_CHARS], scimType=scim_type)
+        super().__init__(detail[:_MAX_MESSAGE_CHARACTERS], scimType=scim_type)
 
     @classmethod
     def from_library(cls, error: "SCIMException | ValidationError") -> Self:

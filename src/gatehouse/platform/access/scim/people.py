@@ -39,7 +39,7 @@ MAX_BYTES: Final = 64 * 1024
 MAX_OPERATIONS: Final = 50
 #: Maximum number of entries of a multi-valued attribute. An operation with a filter reads all entries.
 _MAX_ENTRIES: Final = 20
-_MAX_TEXT_CHARS: Final = 255
+_MAX_TEXT_CHARACTERS: Final = 255
 
 #: Attributes that have their own column, or that this service sets.
 _ATTRIBUTES_OUTSIDE_DIRECTORY: Final = (
@@ -282,8 +282,8 @@ def _user_name(person: Person) -> str:
 
 
 def _checked_text(value: str | None, attribute: str) -> str | None:
-    if value is not None and (len(value) > _MAX_TEXT_CHARS or not value.isprintable()):
-        raise InvalidValue(f"{attribute} may have at most {_MAX_TEXT_CHARS} characters, all of them printable")
+    if value is not None and (len(value) > _MAX_TEXT_CHARACTERS or not value.isprintable()):
+        raise InvalidValue(f"{attribute} may have at most {_MAX_TEXT_CHARACTERS} characters, all of them printable")
     return value or None
 
 

@@ -146,7 +146,7 @@ async def _apply(change: Change, group: GroupRow, steps: Sequence[GroupStep]) ->
 
 
 async def _set_members(change: Change, group: GroupRow, steps: Sequence[MembersStep]) -> None:
-    """Apply changes of members. The changes are in force on every worker when the response is sent. Raises
+    """Apply changes of members. The changes are active on every worker when the response is sent. Raises
     `InvalidValue` for an unknown user."""
     requested_ids = {user for step in steps if step.action is not MemberAction.REMOVE for user in step.users}
     if requested_ids and (missing := requested_ids - await table.lock_users(change.session, requested_ids)):

@@ -1,4 +1,8 @@
-"""Errors of sessions. A failed sign-in has the same message for every reason."""
+"""Errors of sign-in and sessions.
+
+`LoginFailed` has one message for every cause, so that it does not reveal which accounts exist. The other errors of a
+sign-in are raised only after the password was checked.
+"""
 
 from gatehouse.foundation.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 
@@ -12,19 +16,20 @@ class AddressNotConfirmed(Forbidden):
     """The password is right, so the caller may learn the state of the account."""
 
     code = "address_not_confirmed"
-    message = "Confirm your e-mail address first: open the link in the mail that was sent to it."
-    form = "error_message"
+    message = "Confirm your e-mail address first: open the link in the confirmation e-mail."
+    error_format = "error_message"
 
 
-class TenantNeeded(BadRequest):
+class TenantRequired(BadRequest):
     """The password matches several accounts, so the caller may learn their organizations."""
 
     code = "tenant_required"
-    form = "error_message"
+    error_format = "error_message"
 
     def __init__(self, tenants: list[str]) -> None:
         super().__init__(
-            f"Several organizations have an account with this name and password. Send tenant: {', '.join(tenants)}.",
+            "Several organizations have an account with this name and password. Set `tenant` to one of:"
+            f" {', '.join(tenants)}.",
             tenants=tenants,
         )
         self.tenants = tenants

@@ -1,7 +1,7 @@
 """Lifetimes of sessions and their tokens under a session policy (docs/sessions.md). Durations are in seconds and times
 in UTC.
 
-With refresh tokens a session counts as used when it is refreshed. The lifetime of its access tokens is therefore at
+With refresh tokens a session is treated as used when it is refreshed. The lifetime of its access tokens is therefore at
 most half the idle timeout, so that an active client refreshes in time. Without refresh tokens a session ends at its
 timeout.
 """

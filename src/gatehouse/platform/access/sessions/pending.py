@@ -33,17 +33,17 @@ LIFETIME: Final = timedelta(minutes=10)
 MAX_WRONG_FACTORS: Final = 5
 
 
-class SecondFactorNeeded(Unauthenticated):
+class SecondFactorRequired(Unauthenticated):
     """The password was right, and a second factor is required. `extra` contains `mfa_token`, `methods`,
     `enrollment_required` and `expires_in` (seconds)."""
 
     code = "mfa_required"
-    message = "A second factor is needed: POST /api/auth/mfa/verify with mfa_token."
-    form = "error_message"
+    message = "A second factor is required: POST /api/auth/mfa/verify with mfa_token."
+    error_format = "error_message"
 
 
-_ENROLMENT_NEEDED: Final = (
-    "A second factor is needed, and you have none: enrol one with mfa_token, at POST /api/auth/mfa/totp or"
+_ENROLMENT_REQUIRED: Final = (
+    "A second factor is required, and you have none: enrol one with mfa_token, at POST /api/auth/mfa/totp or"
     " POST /api/auth/mfa/webauthn/register/begin."
 )
 
@@ -109,7 +109,7 @@ async def factor_requirements(session: AsyncSession, user: UserRow) -> FactorReq
 
 async def begin_pending_login(
     change: Change, user: UserRow, requirements: FactorRequirements, *, amr: list[str]
-) -> SecondFactorNeeded:
+) -> SecondFactorRequired:
     """Store a pending login. Return the error that the caller raises after it has committed the change."""
     minted, now = tokens.mint_token("mfa_"), utc_now()
     row = PendingLoginRow(
@@ -125,8 +125,8 @@ async def begin_pending_login(
     change.session.add(row)
     change.record("login.mfa_required", "user", user.id, enrollment_required=row.enrolling)
     allowed_methods: dict[str, Any] = {"methods": requirements.usable or sorted(requirements.policy.methods)}
-    return SecondFactorNeeded(
-        _ENROLMENT_NEEDED if row.enrolling else None,
+    return SecondFactorRequired(
+        _ENROLMENT_REQUIRED if row.enrolling else None,
         mfa_token=minted.plaintext,
         **allowed_methods,
         enrollment_required=row.enrolling,

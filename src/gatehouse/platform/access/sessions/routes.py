@@ -40,9 +40,9 @@ LoadedSession = Annotated[SessionRow, Depends(loaded(SessionRow, "session_id", S
 async def log_in(body: Login, request: Request, host: TheHost) -> object:
     """Signs in with an address or user name and a password.
 
-    An address of a proven domain belongs to the organization that has proven it. For any other address the password is
-    tried with the eight oldest active accounts that have a password. If it matches several accounts, the request must
-    name the `tenant`. A user who has or needs a second factor gets an `mfa_token`, and continues at `POST
+    An address of a verified domain belongs to the organization that has verified it. For any other address the password
+    is tried with the eight oldest active accounts that have a password. If it matches several accounts, the request
+    must name the `tenant`. A user who has or needs a second factor gets an `mfa_token`, and continues at `POST
     /api/auth/mfa/verify`.
     """
     return await service.login(request, host, body, service.complete_with_tokens)

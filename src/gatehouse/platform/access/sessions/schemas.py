@@ -16,11 +16,13 @@ class Login(Body):
     """An address or a user name, and the password. `tenant` is required if the address or name has several accounts
     with this password."""
 
-    email: Annotated[str | None, Field(min_length=1, max_length=emails.MAX_CHARS, examples=["ada@example.com"])] = None
-    username: Annotated[str | None, Field(min_length=1, max_length=emails.MAX_CHARS)] = None
+    email: Annotated[
+        str | None, Field(min_length=1, max_length=emails.MAX_ADDRESS_CHARACTERS, examples=["ada@example.com"])
+    ] = None
+    username: Annotated[str | None, Field(min_length=1, max_length=emails.MAX_ADDRESS_CHARACTERS)] = None
     password: Annotated[
         str,
-        StringConstraints(strip_whitespace=False, max_length=passwords.MAX_CHARS),
+        StringConstraints(strip_whitespace=False, max_length=passwords.MAX_PASSWORD_CHARACTERS),
         Field(examples=["correct horse battery staple"], json_schema_extra={"format": "password"}),
     ]
     tenant: Annotated[str | None, Field(max_length=255, description="The organization's slug.")] = None

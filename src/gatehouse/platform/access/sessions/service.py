@@ -22,7 +22,7 @@ from gatehouse.platform.access.sessions.errors import (
     InvalidRefreshToken,
     LoginFailed,
     SessionNotFound,
-    TenantNeeded,
+    TenantRequired,
 )
 from gatehouse.platform.access.sessions.lifetimes import access_token_seconds, ends_at
 from gatehouse.platform.access.sessions.schemas import Login, Session, Tokens
@@ -38,7 +38,7 @@ from gatehouse.platform.request.ports import Host
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-_MAX_USER_AGENT_CHARS: Final = 255
+_MAX_USER_AGENT_CHARACTERS: Final = 255
 _ENDED_BY_ADMINISTRATOR: Final = "ended_by_administrator"
 
 
@@ -61,7 +61,7 @@ async def login(request: Request, host: Host, body: Login, complete: LoginComple
     """Verify the password, and complete the sign-in if no second factor is required.
 
     If the password is wrong or there is no account, raises `LoginFailed`, always after the same amount of work. If the
-    password is right, may raise `TenantNeeded`, `AddressNotConfirmed`, `SecondFactorNeeded`.
+    password is right, may raise `TenantRequired`, `AddressNotConfirmed`, `SecondFactorRequired`.
     """
     candidates = await _login_candidates(host, body)
     # Uses no database connection while hashing, so that a flood of sign-ins does not starve the administration API.
@@ -72,7 +72,7 @@ async def login(request: Request, host: Host, body: Login, complete: LoginComple
         await host.later.run(_record_failures(request, host, candidates.accounts))
         raise LoginFailed
     if len(matching) > 1:
-        raise TenantNeeded([candidates.accounts[index].tenant for index in matching])
+        raise TenantRequired([candidates.accounts[index].tenant for index in matching])
     account = candidates.accounts[matching[0]]
     current_hash = await _current_hash(host, account, body.password)
     async with changing(request, host, account.tenant_id) as change:
@@ -138,7 +138,7 @@ async def open_session(
         revoked_at=None,
         revoked_reason=None,
         ip=change.origin.ip,
-        user_agent=request.headers.get("user-agent", "")[:_MAX_USER_AGENT_CHARS] or None,
+        user_agent=request.headers.get("user-agent", "")[:_MAX_USER_AGENT_CHARACTERS] or None,
         amr=amr,
         mfa_at=mfa_at,
         tokens_until=None,

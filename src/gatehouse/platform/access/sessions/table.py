@@ -69,9 +69,9 @@ class SignInCandidates(msgspec.Struct, frozen=True):
 #: maximum number of accounts with the same address, in different organizations, whose password is tried
 MAX_CANDIDATES: Final = 8
 
-# An address of a proven domain belongs to the tenant that has proven it. Any other address may have accounts in several
-# tenants, because each can create users with unproven addresses. Accounts with a password come first, so that accounts
-# without one do not displace them.
+# An address of a verified domain belongs to the tenant that has verified it. Any other address may have accounts in
+# several tenants, because each can create users with unproven addresses. Accounts with a password come first, so that
+# accounts without one do not displace them.
 _ACCOUNTS = """
     SELECT u.id, u.tenant_id, t.slug, u.password_hash FROM users u
     JOIN tenants t ON t.id = u.tenant_id AND t.deleted_at IS NULL

@@ -9,7 +9,7 @@ from gatehouse.platform.access.browser.cookie import is_over_https
 from gatehouse.platform.access.mfa import person as mfa_person
 from gatehouse.platform.access.mfa.person import LoginSubject
 from gatehouse.platform.access.sessions import pending
-from gatehouse.platform.access.sessions.pending import FactorRequirements, SecondFactorNeeded
+from gatehouse.platform.access.sessions.pending import FactorRequirements, SecondFactorRequired
 from gatehouse.platform.access.sign_in import paths
 from gatehouse.platform.access.sign_in.form_pages import redirect
 from gatehouse.platform.access.users.table import UserRow
@@ -19,7 +19,7 @@ _COOKIE_NAME: Final = "gatehouse_pending"
 _COOKIE_PATH: Final = "/login"
 
 
-def redirect_to_factor(needed: SecondFactorNeeded, next_path: str, host: Host) -> Response:
+def redirect_to_factor(needed: SecondFactorRequired, next_path: str, host: Host) -> Response:
     """Redirect to the page that verifies or enrols the second factor, and set the cookie."""
     response = redirect(
         paths.link_to("/login/enrol" if needed.extra["enrollment_required"] else "/login/second-factor", next_path)

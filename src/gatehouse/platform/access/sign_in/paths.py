@@ -5,7 +5,7 @@ from urllib.parse import urlencode, urlsplit
 
 HOME: Final = "/login"
 CONSOLE: Final = "/console"
-_MAX_CHARS: Final = 10_000
+_MAX_PATH_CHARACTERS: Final = 10_000
 
 
 def own_path(path: str | None) -> str:
@@ -14,7 +14,7 @@ def own_path(path: str | None) -> str:
 
     Tabs, line ends and backslashes are not allowed, because browsers drop the former and treat a backslash as a slash.
     """
-    if not path or len(path) > _MAX_CHARS or not path.startswith("/") or path.startswith("//"):
+    if not path or len(path) > _MAX_PATH_CHARACTERS or not path.startswith("/") or path.startswith("//"):
         return HOME
     if not path.isascii() or not path.isprintable() or " " in path or "\\" in path:
         return HOME

@@ -13,8 +13,8 @@ from gatehouse.platform.access.browser import open_in_browser
 from gatehouse.platform.access.pages import page
 from gatehouse.platform.access.saml.table import active_idps
 from gatehouse.platform.access.sessions import service as sessions
-from gatehouse.platform.access.sessions.errors import AddressNotConfirmed, LoginFailed, TenantNeeded
-from gatehouse.platform.access.sessions.pending import SecondFactorNeeded
+from gatehouse.platform.access.sessions.errors import AddressNotConfirmed, LoginFailed, TenantRequired
+from gatehouse.platform.access.sessions.pending import SecondFactorRequired
 from gatehouse.platform.access.sessions.schemas import Login
 from gatehouse.platform.access.sign_in import mfa_cookie, paths, proof, table
 from gatehouse.platform.access.sign_in.form_pages import redirect, render_form, sign_in_browser
@@ -77,7 +77,7 @@ async def log_in(request: Request, host: TheHost, form: Posted) -> Response:
         name_field = "email" if "@" in email else "username"
         body = parse_body(Login, **{name_field: email}, password=form.get("password"), tenant=tenant)
         secret = await sessions.login(request, host, body, open_in_browser)
-    except SecondFactorNeeded as error:
+    except SecondFactorRequired as error:
         return mfa_cookie.redirect_to_factor(error, form.next, host)
     except AddressNotConfirmed as error:
         return await _render_login(
@@ -85,7 +85,7 @@ async def log_in(request: Request, host: TheHost, form: Posted) -> Response:
         )
     except (LoginFailed, FormFieldError):
         fault = LoginFailed.message
-    except TenantNeeded as error:
+    except TenantRequired as error:
         fault = "You have accounts in several organizations. Choose one, and enter your password again."
         return await _render_login(
             request, host, form.next, 400, email=email, tenant="", fault=fault, tenants=error.tenants
@@ -140,7 +140,7 @@ async def _render_login(
 
 
 async def _providers(host: Host, next_path: str, *, email: str, tenant: str) -> list[dict[str, str]]:
-    """Return the providers of the named organization, or of the organization that has proven the address's domain. No
+    """Return the providers of the named organization, or of the organization that has verified the address's domain. No
     account is read, so the page does not reveal which accounts exist."""
     async with host.database.service() as lookup:
         tenant_id = await table.tenant_of(lookup, slug=tenant or None, email=email or None)

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation import emails
 from gatehouse.foundation.identity import TenantId
 
-# Finds the tenant by its slug, else by the address's domain, which only one organization can have proven.
+# Finds the tenant by its slug, else by the address's domain, which only one organization can have verified.
 _TENANT: Final = text(
     "SELECT t.id FROM tenants t WHERE t.deleted_at IS NULL AND CASE WHEN CAST(:slug AS text) IS NOT NULL"
     " THEN t.slug = :slug ELSE EXISTS (SELECT FROM allowed_domains d"
@@ -17,7 +17,7 @@ _TENANT: Final = text(
 
 
 async def tenant_of(session: AsyncSession, *, slug: str | None, email: str | None) -> TenantId | None:
-    """Return the organization with the slug; without a slug, the organization that has proven the address's domain.
+    """Return the organization with the slug; without a slug, the organization that has verified the address's domain.
     Needs the service role."""
     if slug is None and (email is None or "@" not in email):
         return None

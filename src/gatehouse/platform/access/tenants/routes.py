@@ -63,7 +63,7 @@ async def update_tenant(caller: PlatformClient, tenant: LoadedTenant, body: Tena
 async def change_entitlements(
     caller: PlatformClient, tenant: LoadedTenant, body: EntitlementsUpdate, change: Changing
 ) -> object:
-    """Changes plan and limits. They are in force on every worker when the response is sent."""
+    """Changes plan and limits. They are active on every worker when the response is sent."""
     return await service.change_entitlements(change, tenant, body.sent())
 
 

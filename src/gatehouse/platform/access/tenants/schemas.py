@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from gatehouse.foundation.emails import Email
-from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, partial, without
 from gatehouse.platform.organization.tenants.schemas import Name, Slug
 
 Plan = Literal["starter", "business", "enterprise"]
@@ -54,10 +54,11 @@ class OwnerRegistered(ResponseBody):
     key_id: UUID
 
 
-class EntitlementsUpdate(Body):
+@partial
+@without("id", "slug", "name", "owner")
+class EntitlementsUpdate(NewTenant):
     """A partial update; null removes a limit."""
 
-    plan: Annotated[Plan, Field(default_factory=omitted)]
     custom_rate_limit_rpm: Annotated[
         Rpm | None, Field(description="Replaces the rate limit of all users of the organization.", examples=[1200])
     ] = None
@@ -74,10 +75,11 @@ class EntitlementsUpdate(Body):
     ] = None
 
 
-class TenantUpdate(Body):
+@partial
+@without("id", "slug", "plan", "owner")
+class TenantUpdate(NewTenant):
     """A partial update; null removes the contact address."""
 
-    name: Annotated[Name, Field(default_factory=omitted)]
     contact_email: Email | None = None
 
 

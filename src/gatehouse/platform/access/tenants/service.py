@@ -9,6 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.platform.access.api_keys import service as api_keys
 from gatehouse.platform.access.api_keys.schemas import NewApiKey
 from gatehouse.platform.access.api_keys.table import by_digest
@@ -101,10 +102,8 @@ async def register_owner(change: Change, tenant: TenantRecord, owner: OwnerKey) 
         if key is None:
             new_key = NewApiKey(description="the owner's first key, made by the portal")
             key = api_keys.add(tenant_change, user.id, new_key, key_prefix=owner.key_prefix, digest=digest)
-            try:
+            with unique(KeyTaken):
                 await tenant_change.session.flush()
-            except IntegrityError:
-                raise KeyTaken from None
         return OwnerRegistered(user_id=user.id, key_id=key.id)
 
 

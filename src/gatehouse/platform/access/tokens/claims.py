@@ -22,11 +22,11 @@ BY_SCOPE = {
 async def claims_for(session: AsyncSession, user: UserRow, scopes: Collection[str]) -> dict[str, Any]:
     """Return the claims that the scopes request. Claims without a value are left out.
 
-    `email_verified` is true only while the user's organization has proven the address's domain, because an organization
-    cannot vouch for another's addresses. For a self-registered user it is false until the user has confirmed the
-    address by a mailed link, or an identity provider or a directory has linked the account.
+    `email_verified` is true only while the user's organization has verified the address's domain, because an
+    organization cannot vouch for another's addresses. For a self-registered user it is false until the user has
+    confirmed the address by a mailed link, or an identity provider or a directory has linked the account.
     """
-    proven = (
+    is_verified = (
         user.email_verified
         and is_address_proven(user)
         and await users.has_proven_domain(session, emails.domain(user.email))
@@ -36,7 +36,7 @@ async def claims_for(session: AsyncSession, user: UserRow, scopes: Collection[st
         "tenant_id": str(user.tenant_id),
         "role": user.role,
         "email": emails.visible_address(user.email),
-        "email_verified": proven,
+        "email_verified": is_verified,
         "name": user.display_name,
         "preferred_username": user.username,
         "updated_at": int(user.updated_at.timestamp()),

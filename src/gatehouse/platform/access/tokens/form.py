@@ -32,7 +32,7 @@ class ClientSecret(msgspec.Struct, frozen=True):
 
 
 async def read(request: Request) -> dict[str, str]:
-    """Return the form's fields. Empty fields count as absent. Repeated fields are an error (RFC 6749, 3.2)."""
+    """Return the form's fields. Empty fields are treated as absent. Repeated fields are an error (RFC 6749, 3.2)."""
     if not forms.is_form(request.headers.get("content-type", "")):
         raise InvalidTokenRequest(f"Send a form: Content-Type {forms.MEDIA_TYPE}.")
     body = bytearray()
@@ -90,7 +90,7 @@ def _basic_credentials(credentials: str, fields: dict[str, str]) -> ClientSecret
     if not colon:
         raise InvalidClient
     client = ClientSecret(_uuid(unquote_plus(user)), unquote_plus(password))
-    # Some clients repeat the id in the form, which does not count as a second authentication method.
+    # Some clients repeat the id in the form, which is not treated as a second authentication method.
     if "client_id" in fields and _uuid(fields["client_id"]) != client.client_id:
         raise InvalidTokenRequest("The client's id in the form is not the one in the header.")
     return client

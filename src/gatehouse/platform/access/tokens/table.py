@@ -49,9 +49,11 @@ class Client(msgspec.Struct, frozen=True):
 
     @property
     def can_sign_users_in(self) -> bool:
-        """Whether users can sign in to the client. They can only sign in to platform-wide clients, because there is no
-        consent page."""
-        return self.enabled and self.tenant_id is None and bool(self.redirect_uris)
+        return self.enabled and bool(self.redirect_uris)
+
+    def is_for(self, tenant_id: TenantId) -> bool:
+        """Return whether users of the organization can sign in to the client."""
+        return self.tenant_id in {None, tenant_id}
 
 
 class AuthorizationCodeRow(TenantRow):

@@ -21,7 +21,11 @@ DisplayName = Annotated[str, Field(min_length=1, max_length=255, examples=["Ada 
 #: Surrounding spaces are part of a password.
 Password = Annotated[
     str,
-    StringConstraints(strip_whitespace=False, min_length=passwords.MIN_CHARS, max_length=passwords.MAX_CHARS),
+    StringConstraints(
+        strip_whitespace=False,
+        min_length=passwords.MIN_PASSWORD_CHARACTERS,
+        max_length=passwords.MAX_PASSWORD_CHARACTERS,
+    ),
     Field(examples=["correct horse battery staple"], json_schema_extra={"format": "password"}),
 ]
 
@@ -53,7 +57,7 @@ class User(ResponseBody):
         BeforeValidator(emails.visible_address),
         Field(examples=["ada@example.com"], description="Null if a directory created the user without an address."),
     ]
-    email_verified: Annotated[bool, Field(description="Whether the organization has proven the address's domain.")]
+    email_verified: Annotated[bool, Field(description="Whether the organization has verified the address's domain.")]
     awaits_confirmation: Annotated[
         bool,
         Field(description="Whether the user must confirm the address by a mailed link before the first sign-in."),

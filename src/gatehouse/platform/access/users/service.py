@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation import emails
@@ -12,6 +11,7 @@ from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets.sealing import Sealer
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.platform.access.revoking import end_sessions
 from gatehouse.platform.access.users import one_time, rights, table
 from gatehouse.platform.access.users.errors import (
@@ -113,13 +113,11 @@ async def update(
         user.address_proven_at = None
         # The new address may be another person's, so an identity provider must link the account again.
         user.linked_at = None
-    for name, value in changed.items():
-        setattr(user, name, value)
+    user.assign(changed)
     if user.role != "admin" and "operator" not in changed:
         user.operator = False
     if "operator" in changed and user.operator and not _may_be_operator(user):
         raise CannotBeOperator
-    user.updated_at = utc_now()
     await flush(change.session)
     await _require_admin_left(change.session, before, user)
     change.record("user.updated", "user", user.id, **changed)
@@ -214,13 +212,6 @@ async def _is_domain_proven(change: Change, email: str) -> bool:
 
 
 async def flush(session: AsyncSession) -> None:
-    """Flush the session. Raises `EmailTaken` or `UsernameTaken` if a unique constraint is violated. The constraints
-    detect concurrent requests too."""
-    try:
+    """Flush the session. Raises `EmailTaken` or `UsernameTaken` if a unique constraint is violated."""
+    with unique(_ERRORS_BY_CONSTRAINT):
         await session.flush()
-    except IntegrityError as error:
-        constraint = getattr(getattr(error.orig, "diag", None), "constraint_name", None)
-        conflict = _ERRORS_BY_CONSTRAINT.get(constraint or "")
-        if conflict is None:
-            raise
-        raise conflict from None

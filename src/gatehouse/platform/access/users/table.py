@@ -35,7 +35,7 @@ class UserRow(TenantRow):
     awaits_confirmation: Mapped[bool] = mapped_column(default=False)
     #: when the user proved the address, by a mailed link, by an invitation or at the identity provider
     address_proven_at: Mapped[datetime | None]
-    #: since when an identity provider or a directory uses the account (`access.linking`); None for a local account
+    #: when an identity provider or a directory first used the account (`access.linking`); None for a local account
     linked_at: Mapped[datetime | None]
     external_id: Mapped[str | None]
     #: a directory's user name, and its attributes without a column (`access.scim`)
@@ -131,12 +131,12 @@ async def tenant_by_slug(session: AsyncSession, slug: str) -> UUID | None:
 
 
 async def has_proven_domain(session: AsyncSession, domain: str) -> bool:
-    """Return whether the session's tenant has proven this mail domain."""
+    """Return whether the session's tenant has verified this mail domain."""
     return (await session.execute(_HAS_PROVEN_DOMAIN, {"domain": domain})).first() is not None
 
 
 async def proven_by(session: AsyncSession, domain: str) -> TenantId | None:
-    """Return the tenant that has proven this mail domain. Needs the service role."""
+    """Return the tenant that has verified this mail domain. Needs the service role."""
     tenant_id = (await session.execute(_PROVEN_BY, {"domain": domain})).scalar()
     return None if tenant_id is None else TenantId(tenant_id)
 
@@ -152,7 +152,7 @@ async def lock_tenant(session: AsyncSession) -> None:
 
 async def active_admins(session: AsyncSession, *, operators: bool = False) -> int:
     """Return the number of active administrators of the session's tenant, or with `operators` of its active operators.
-    Service accounts do not count, because they cannot sign in."""
+    Service accounts are not counted, because they cannot sign in."""
     query = select(func.count()).where(UserRow.kind == "user", UserRow.role == "admin", UserRow.is_active)
     if operators:
         query = query.where(UserRow.operator)

@@ -4,7 +4,7 @@ from gatehouse.foundation.errors import BadRequest
 
 
 class InvalidLine(BadRequest):
-    """A line of a batch is not valid. `param` names the line, and the field in it."""
+    """A line of a batch is not valid. `param` identifies the line, and the field in it."""
 
     code = "invalid_batch_line"
 

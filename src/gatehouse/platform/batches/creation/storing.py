@@ -23,7 +23,7 @@ from gatehouse.platform.live.stored_callers import StoredCaller
 from gatehouse.platform.request.ports import Host
 
 #: Time after the creation of a batch in which its lines are run.
-WINDOW: Final = timedelta(hours=24)
+COMPLETION_WINDOW: Final = timedelta(hours=24)
 #: Headers of the request that creates the batch. They also apply to the call of each line.
 _CALL_HEADERS: Final = ("anthropic-version", "anthropic-beta", "user-agent", "x-gateway-tags")
 _LINES_PER_STATEMENT: Final = 500
@@ -81,8 +81,8 @@ async def store(
         total=len(lines),
         stored_bytes=size,
         created_at=now,
-        expires_at=now + WINDOW,
-        delete_at=now + max(retention, WINDOW + timedelta(hours=1)),
+        expires_at=now + COMPLETION_WINDOW,
+        delete_at=now + max(retention, COMPLETION_WINDOW + timedelta(hours=1)),
     )
     change.session.add(row)
     await change.session.flush()

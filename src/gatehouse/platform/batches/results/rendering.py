@@ -2,6 +2,9 @@
 
 openai     {"id", "custom_id", "response": {"status_code", "request_id", "body"}, "error"}
 anthropic  {"custom_id", "result": {"type", "message" or "error"}}
+
+If a provider with another API did not receive fields of the request, `response` or `result` has their names in
+`gateway_dropped`, which corresponds to the header `X-Gateway-Dropped`.
 """
 
 from typing import Any, Final
@@ -34,8 +37,11 @@ def request_id(api: str, batch_id: UUID, number: int) -> str:
     return f"{shown_id(BATCH_PREFIX if api == 'openai' else MESSAGE_BATCH_PREFIX, batch_id)}-{number}"
 
 
-def answered(api: str, batch_id: UUID, number: int, custom_id: str, *, status: int, body: bytes) -> bytes:
-    """Return the result of a line with this answer, without a line break. Raises `UnreadableAnswer`."""
+def answered(
+    api: str, batch_id: UUID, number: int, custom_id: str, *, status: int, body: bytes, dropped: str = ""
+) -> bytes:
+    """Return the result of a line with this answer, without a line break. `dropped` are the names of the fields that
+    the provider did not receive, separated by commas. Raises `UnreadableAnswer`."""
     try:
         # A result is one line, so line breaks between the parts of the JSON are removed.
         compact = msgspec.Raw(msgspec.json.format(body, indent=-1))
@@ -43,8 +49,9 @@ def answered(api: str, batch_id: UUID, number: int, custom_id: str, *, status: i
         raise UnreadableAnswer from None
     if api == "anthropic":
         result = {"type": "succeeded", "message": compact} if status == _OK else {"type": "errored", "error": compact}
-        return _encode({"custom_id": custom_id, "result": result})
+        return _encode({"custom_id": custom_id, "result": result | _named(dropped)})
     response = {"status_code": status, "request_id": request_id(api, batch_id, number), "body": compact}
+    response |= _named(dropped)
     return _encode(_openai(batch_id, number, custom_id, response, None))
 
 
@@ -58,6 +65,10 @@ def not_run(api: str, batch_id: UUID, number: int, custom_id: str, line_status: 
         return _encode({"custom_id": custom_id, "result": {"type": kind}})
     error = {"type": "error", "error": {"type": "api_error", "message": message, "code": code}}
     return _encode({"custom_id": custom_id, "result": {"type": "errored", "error": error}})
+
+
+def _named(dropped: str) -> dict[str, Any]:
+    return {"gateway_dropped": dropped.split(",")} if dropped else {}
 
 
 def _openai(batch_id: UUID, number: int, custom_id: str, response: Any, error: Any) -> dict[str, Any]:

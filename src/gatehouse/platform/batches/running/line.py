@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from gatehouse.engine.conversation.conversion.lost import HEADER as DROPPED
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import Answer, HostContext, Received
-from gatehouse.engine.routing.attempts import AllProvidersFailed
+from gatehouse.engine.routing.failed_attempts import AllProvidersFailed
 from gatehouse.foundation.counters import RateState
 from gatehouse.foundation.identity import Caller
 from gatehouse.ingress.gateway import MODEL_CALLS
@@ -64,7 +65,9 @@ def _rendered(batch: BatchRow, line: Any, answer: Answer) -> tuple[int, bytes]:
     """Return the HTTP status of the answer, and the result of the line."""
     place: tuple[str, Any, int, str] = (batch.api, batch.id, line.number, line.custom_id)
     try:
-        return answer.status, rendering.answered(*place, status=answer.status, body=answer.body)
+        return answer.status, rendering.answered(
+            *place, status=answer.status, body=answer.body, dropped=answer.headers.get(DROPPED, "")
+        )
     except rendering.UnreadableAnswer:
         error = AllProvidersFailed("The provider's answer cannot be read.")
         body = DIALECTS[MODEL_CALLS[batch.endpoint]].render_error(error)
@@ -73,7 +76,7 @@ def _rendered(batch: BatchRow, line: Any, answer: Answer) -> tuple[int, bytes]:
 
 def _usage(answer: Answer) -> dict[str, Any]:
     """Return the tokens and the cost of the call, as in its usage record."""
-    exchange = answer.answered
+    exchange = answer.exchange
     usage = None if exchange is None else exchange.usage
     if exchange is None or usage is None:
         return {"input_tokens": 0, "cached_tokens": 0, "output_tokens": 0, "cost_usd": "0"}

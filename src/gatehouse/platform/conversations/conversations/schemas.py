@@ -21,14 +21,20 @@ ModelName = Annotated[
 
 
 class NewConversation(Body):
-    title: Annotated[Title | None, Field(description="Default: a model creates a title after the first answer.")] = None
+    title: Annotated[
+        Title | None,
+        Field(
+            description="Null in a creation: a model creates a title after the first answer. Null in an update: the"
+            " conversation has no title."
+        ),
+    ] = None
     model: Annotated[ModelName | None, Field(description="Default: your preferred model, or `auto`.")] = None
 
 
-class ConversationUpdate(Body):
+class ConversationUpdate(NewConversation):
     """A partial update: omitted fields keep their values. A null title removes the title."""
 
-    title: Title | None = None
+    # A model that is not null, because an update without it keeps the present model.
     model: Annotated[ModelName, Field(default_factory=omitted)]
 
 

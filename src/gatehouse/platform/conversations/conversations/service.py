@@ -63,7 +63,7 @@ async def to_shown(session: AsyncSession, sealer: Sealer, row: ConversationRow) 
 async def create(
     change: Change, sealer: Sealer, models: ModelCaller, caller: Caller, new: NewConversation
 ) -> Conversation:
-    """Create a conversation. Raises `ModelNotUsable` if the body names a model that the caller may not use."""
+    """Create a conversation. Raises `ModelNotUsable` if the body specifies a model that the caller may not use."""
     user_id = owner_id(caller)
     name, model = await _select_model(change.session, models, caller, new.model)
     now, conversation_id = utc_now(), new_id()

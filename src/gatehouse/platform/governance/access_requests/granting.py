@@ -25,7 +25,7 @@ from gatehouse.platform.routing.budgets import service as budgets
 from gatehouse.platform.routing.budgets.schemas import BudgetUpdate, NewBudget
 from gatehouse.platform.routing.budgets.table import BudgetRow
 
-MAX_GROUP_NAME_CHARS: Final = 255
+MAX_GROUP_NAME_CHARACTERS: Final = 255
 
 
 async def grant_model(change: Change, row: AccessRequestRow, group_id: UUID | None) -> dict[str, Any]:
@@ -61,7 +61,7 @@ async def _chosen_group(change: Change, model: str, group_id: UUID) -> GroupRow:
 
 async def _own_group(change: Change, model: str) -> GroupRow:
     """Return the group that was created for the model, locked. The first approval creates it."""
-    name = f"Access to {model}"[:MAX_GROUP_NAME_CHARS]
+    name = f"Access to {model}"[:MAX_GROUP_NAME_CHARACTERS]
     # The lock makes two concurrent first approvals create one group.
     await acquire_scoped(change.session, ScopedLock.GROUPS, str(change.tenant_id))
     group = await table.lock_group(change.session, GroupRow.name == name)

@@ -133,7 +133,7 @@ async def approve_access_request(
     body: AccessApproval | None = None,
 ) -> object:
     """Approves the request and grants it: the requester becomes a member of a group that allows the model, or gets a
-    budget. The grant is in force on every worker when the response is sent."""
+    budget. The grant is active on every worker when the response is sent."""
     # An approval changes groups, which requires the scope groups:write in addition to admin:write.
     if row.kind == "model" and not caller.has_scope("groups:write"):
         raise CallerLacksScope("The credential lacks the scope groups:write.")

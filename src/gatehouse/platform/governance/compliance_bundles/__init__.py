@@ -5,6 +5,6 @@ them (docs/compliance.md).
     enabled   <-> disabled       PUT enabled
               -> acknowledged    POST acknowledge; a change of framework, version or entity types resets it
 
-While a bundle is active and enabled, the patterns of its entity types are in force with at least the action `redact`.
+While a bundle is active and enabled, the patterns of its entity types apply with at least the action `redact`.
 Each transition emits the event `bundle_state_change`.
 """

@@ -18,6 +18,11 @@ class BundleNameTaken(Conflict):
         super().__init__(f"A compliance bundle named {name!r} already exists.")
 
 
+class TooManyBundles(Conflict):
+    code = "too_many_bundles"
+    message = "The organization has the maximum number of compliance bundles. Remove some first."
+
+
 class DuplicateBundleName(Conflict):
     code = "bundle_name_twice"
 

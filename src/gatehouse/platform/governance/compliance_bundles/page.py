@@ -41,8 +41,8 @@ HEADERS: Final = {
 }
 
 _NOTES: Final = (
-    "An event is one rule that found something in one direction of one request. It counts for every bundle that names"
-    " its entity type, and once in the sum over all bundles. Days are UTC.",
+    "An event is one rule that found something in one direction of one request. It is counted for every bundle that"
+    " contains its entity type, and once in the sum over all bundles. Days are UTC.",
     "Coverage is the share of all requests in which at least one entity type of an active bundle was found.",
     "Severity follows from the action: blocked is critical, held for approval high, redacted medium, logged low."
     " Allowed are events that were only logged. No matched text is kept anywhere.",
@@ -109,7 +109,7 @@ def _bundle(body: Element, details: BundleStats, bundle: BundleRow) -> None:
     _terms(
         section,
         ("Framework", f"{bundle.regulatory_framework}, version {bundle.version}"),
-        ("In force", "yes" if bundle.enabled else "no: disabled"),
+        ("Enabled", "yes" if bundle.enabled else "no"),
         ("Acknowledged", acknowledgement),
         ("Entity types", ", ".join(bundle.seed_rule_mappings) or "none"),
         ("Events", f"{details.total_events:,}"),

@@ -13,7 +13,7 @@ _QUERY = text(
 
 
 async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[BundleRecord, ...]:
-    """Return the bundles in force, which are active and enabled."""
+    """Return the bundles that apply: those that are active and enabled."""
     rows = await session.execute(_QUERY, {"tenant": tenant_id})
     return tuple(
         BundleRecord(

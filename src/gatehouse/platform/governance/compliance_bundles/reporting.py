@@ -1,5 +1,5 @@
 """Statistics, summary and report of compliance bundles. Events are matched by entity type: an event counts for each
-bundle that names its type, and once in a sum over several bundles."""
+bundle that contains its type, and once in a sum over several bundles."""
 
 from collections import Counter
 from collections.abc import Sequence

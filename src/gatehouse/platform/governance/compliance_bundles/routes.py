@@ -84,7 +84,7 @@ async def list_bundles(
 
 @router.post(_BASE, status_code=201, response_model=Bundle)
 async def create_bundle(caller: Admin, body: NewBundle, change: Changing) -> object:
-    """Creates a bundle. An enabled bundle is in force when the response arrives: findings of its entity types are at
+    """Creates a bundle. An enabled bundle is active when the response arrives: findings of its entity types are at
     least redacted."""
     return await service.create(change, body)
 
@@ -109,7 +109,7 @@ async def delete_bundle(caller: Admin, bundle: LoadedBundle, change: Changing) -
 
 @router.post(_BASE + "/{bundle_id}/archive", response_model=Bundle)
 async def archive_bundle(caller: Admin, bundle: LoadedBundle, change: Changing) -> object:
-    """Archives a bundle. It is no longer in force, and no longer in summary and report. Its own statistics remain
+    """Archives a bundle. It is no longer active, and no longer in summary and report. Its own statistics remain
     readable."""
     return service.move(change, bundle, "archived")
 

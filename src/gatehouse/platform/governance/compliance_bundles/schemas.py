@@ -11,6 +11,8 @@ from gatehouse.foundation.http.bodies import Body, Moment, ResponseBody, omitted
 
 #: Version of the export's format.
 EXPORT_VERSION: Final = "1.0"
+#: Maximum number of bundles of an organization.
+MAX_BUNDLES: Final = 1_000
 #: Maximum number of records of one file.
 MAX_IMPORTED_BUNDLES: Final = 1_000
 
@@ -110,7 +112,7 @@ class ImportSummary(ResponseBody):
     skipped_names: list[str]
     replaced_names: list[str]
     archived_names: Annotated[
-        list[str], Field(description="Created or replaced bundles that are archived and therefore not in force.")
+        list[str], Field(description="Created or replaced bundles that are archived and therefore not active.")
     ]
 
 

@@ -4,16 +4,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.conflicts import unique
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.governance.compliance_bundles.errors import BundleNameTaken, DuplicateBundleName
+from gatehouse.platform.governance.compliance_bundles.errors import (
+    BundleNameTaken,
+    DuplicateBundleName,
+    TooManyBundles,
+)
 from gatehouse.platform.governance.compliance_bundles.schemas import (
     EXPORT_VERSION,
+    MAX_BUNDLES,
     BundleUpdate,
     ExportRecord,
     ImportedBundle,
@@ -22,14 +28,20 @@ from gatehouse.platform.governance.compliance_bundles.schemas import (
     State,
     content,
 )
-from gatehouse.platform.governance.compliance_bundles.table import BundleRow, all_bundles, lock_by_name
+from gatehouse.platform.governance.compliance_bundles.table import (
+    BundleRow,
+    all_bundles,
+    count_bundles,
+    lock_by_name,
+)
 
 #: Fields whose change resets the acknowledgement.
 _ACKNOWLEDGED_FIELDS: Final = frozenset({"regulatory_framework", "version", "seed_rule_mappings"})
 
 
 async def create(change: Change, new: NewBundle) -> BundleRow:
-    """Add a bundle. Raises `BundleNameTaken`."""
+    """Add a bundle. Raises `BundleNameTaken`, `TooManyBundles`."""
+    await _require_room(change.session, 1)
     row = _new_row(change, new)
     await _flush(change, row.name)
     _touch_policy(change)
@@ -84,13 +96,15 @@ def to_export_record(row: BundleRow) -> ExportRecord:
 async def import_all(
     change: Change, records: Sequence[ImportedBundle], mode: Literal["skip", "replace"]
 ) -> ImportSummary:
-    """Import all records, or none. Raises `DuplicateBundleName`, or `BundleNameTaken` if a concurrent transaction adds
-    one of the names."""
+    """Import all records, or none. Raises `DuplicateBundleName`, `TooManyBundles`, or `BundleNameTaken` if a concurrent
+    transaction adds one of the names."""
     names = Counter(record.name for record in records)
     for name, count in names.items():
         if count > 1:
             raise DuplicateBundleName(name)
     existing = await lock_by_name(change.session, names)
+    if len(existing) < len(names):
+        await _require_room(change.session, len(names) - len(existing))
     outcomes: dict[str, list[str]] = {"created": [], "skipped": [], "replaced": []}
     archived_names: list[str] = []
     for record in records:
@@ -165,12 +179,18 @@ def _announce(change: Change, row: BundleRow, before: str, after: str) -> None:
 
 
 def _touch_policy(change: Change) -> None:
-    """Request a recompilation of the policy. The response waits until the new policy is in force on every worker."""
+    """Request a recompilation of the policy. The response waits until the new policy is active on every worker."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 
+async def _require_room(session: AsyncSession, new_bundles: int) -> None:
+    """Require room for these new bundles. Raises `TooManyBundles`."""
+    await require_room(
+        session, ScopedLock.COMPLIANCE_BUNDLES, count_bundles,
+        limit=MAX_BUNDLES, full=TooManyBundles, adding=new_bundles,
+    )  # fmt: skip
+
+
 async def _flush(change: Change, name: str) -> None:
-    try:
+    with unique(BundleNameTaken(name)):
         await change.session.flush()
-    except IntegrityError:
-        raise BundleNameTaken(name) from None

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -57,6 +57,10 @@ async def active_bundles(session: AsyncSession) -> Sequence[BundleRow]:
     """Return the active bundles by name, including disabled ones."""
     query = select(BundleRow).where(BundleRow.state == "active").order_by(BundleRow.name, BundleRow.id)
     return (await session.scalars(query)).all()
+
+
+async def count_bundles(session: AsyncSession) -> int:
+    return (await session.execute(select(func.count()).select_from(BundleRow))).scalar_one()
 
 
 async def lock_by_name(session: AsyncSession, names: Collection[str]) -> dict[str, BundleRow]:

@@ -17,6 +17,6 @@ async def import_config(
     caller: PlatformClient, tenant: LoadedTenant, body: ConfigImport, change: Changing, recognisers: TheRecognisers
 ) -> ConfigImported:
     """Imports an outpost's configuration into an organization. Existing records of the same name are not changed, so
-    the import is idempotent. Invalid records are listed in `errors`. The others are in force when the response arrives.
+    the import is idempotent. Invalid records are listed in `errors`. The others are active when the response arrives.
     """
     return await service.import_config(change, tenant, body, recognisers)

@@ -61,7 +61,7 @@ async def list_content_filters(
     "/", status_code=201, response_model=ContentFilter, responses={409: {"description": "The limit is reached."}}
 )
 async def create_content_filter(caller: Admin, body: NewContentFilter, change: Changing) -> object:
-    """Adds a filter. It is in force when the response arrives."""
+    """Adds a filter. It is active when the response arrives."""
     return await service.create(change, body)
 
 
@@ -69,7 +69,7 @@ async def create_content_filter(caller: Admin, body: NewContentFilter, change: C
 async def test_content_filters(
     caller: Admin, body: FilterTrial, transactions: InSplitTransactions, host: TheHost
 ) -> FilterTried:
-    """Returns the effect of the filters in force on a text. Stores nothing."""
+    """Returns the effect of the active filters on a text. Stores nothing."""
     return await service.try_out(transactions, host.ports, body)
 
 
@@ -83,7 +83,7 @@ async def read_content_filter(caller: AdminReader, content_filter: LoadedFilter)
 async def update_content_filter(
     caller: Admin, content_filter: LoadedFilter, body: ContentFilterUpdate, change: Changing
 ) -> object:
-    """Changes the fields in the body. The change is in force when the response arrives."""
+    """Changes the fields in the body. The change is active when the response arrives."""
     return await service.update(change, content_filter, body)
 
 

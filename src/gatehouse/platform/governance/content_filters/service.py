@@ -72,7 +72,7 @@ async def delete(change: Change, row: ContentFilterRow) -> None:
 
 
 async def try_out(transactions: SplitTransactions, ports: Ports, trial: FilterTrial) -> FilterTried:
-    """Return the effect of the filters in force on a text. Raises `BadScope` if the group does not exist."""
+    """Return the effect of the active filters on a text. Raises `BadScope` if the group does not exist."""
     if trial.group_id is not None:
         async with transactions.reading() as session:
             await _check_scope(session, "group", trial.group_id)

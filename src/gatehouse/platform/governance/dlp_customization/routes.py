@@ -60,13 +60,13 @@ async def list_suppressions(
 
 @router.post("/suppressions", status_code=201, response_model=Suppression, responses=_CONFLICT)
 async def suppress_pattern(caller: Admin, body: NewSuppression, change: Changing) -> object:
-    """Suppresses a built-in pattern for the organization. Patterns that a compliance bundle requires stay in force."""
+    """Suppresses a built-in pattern for the organization. Patterns that a compliance bundle requires stay active."""
     return await service.suppress(change, body)
 
 
 @router.delete("/suppressions/{suppression_id}", status_code=204)
 async def delete_suppression(caller: Admin, suppression: LoadedSuppression, change: Changing) -> None:
-    """Removes a suppression. The pattern is in force again."""
+    """Removes a suppression. The pattern is active again."""
     await service.unsuppress(change, suppression)
 
 
@@ -98,7 +98,7 @@ async def create_custom_pattern(caller: Admin, body: NewCustomPattern, change: C
 async def update_custom_pattern(
     caller: Admin, pattern: LoadedPattern, body: CustomPatternUpdate, change: Changing
 ) -> object:
-    """Changes the fields in the body. The change is in force when the response arrives."""
+    """Changes the fields in the body. The change is active when the response arrives."""
     return await service.update(change, pattern, body)
 
 

@@ -2,11 +2,11 @@
 
 from typing import Any, Final
 
-from sqlalchemy.exc import IntegrityError
-
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance import checked_patterns
@@ -86,16 +86,14 @@ async def delete(change: Change, row: CustomPatternRow) -> None:
     _touch_policy(change)
 
 
-async def _flush(change: Change, conflict: type[Exception]) -> None:
+async def _flush(change: Change, conflict: type[Refusal]) -> None:
     """Flush the session. Raises `conflict` if a unique constraint is violated."""
-    try:
+    with unique(conflict):
         await change.session.flush()
-    except IntegrityError:
-        raise conflict from None
 
 
 def _touch_policy(change: Change) -> None:
-    """Request a recompilation of the policy. The response waits until the new policy is in force."""
+    """Request a recompilation of the policy. The response waits until the new policy is active."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 

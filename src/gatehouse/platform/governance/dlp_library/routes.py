@@ -18,7 +18,7 @@ router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPON
 
 @router.get("/available-patterns", response_model=AvailablePatterns)
 async def list_available_patterns(caller: AdminReader, category: Category | None = None) -> AvailablePatterns:
-    """Lists the built-in patterns by category. A pattern is in force unless it is suppressed or replaced by a rule."""
+    """Lists the built-in patterns by category. A pattern is active unless it is suppressed or replaced by a rule."""
     names = CATEGORIES if category is None else (category,)
     categories = {
         name: [_library_pattern(pattern) for pattern in BUILT_IN if pattern.category == name] for name in names

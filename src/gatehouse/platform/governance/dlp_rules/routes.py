@@ -10,6 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query, Response
 
 from gatehouse.foundation.http.lists import (
+    TOTAL_COUNT_HEADER,
     OptionalWindow,
     optional_window,
     search_parameter,
@@ -94,7 +95,7 @@ async def read_dlp_rule(caller: AdminReader, rule: LoadedRule) -> object:
 async def update_dlp_rule(
     caller: Admin, rule: LoadedRule, body: DlpRuleUpdate, change: Changing, recognisers: TheRecognisers
 ) -> object:
-    """Changes the fields in the body. The change is in force when the response arrives."""
+    """Changes the fields in the body. The change is active when the response arrives."""
     return await service.update(change, rule, body, recognisers)
 
 
@@ -105,6 +106,11 @@ async def delete_dlp_rule(caller: Admin, rule: LoadedRule, change: Changing) -> 
 
 
 @router.get("/{rule_id}/versions", response_model=list[DlpRuleVersion])
-async def list_dlp_rule_versions(caller: AdminReader, rule_id: UUID, session: Session) -> object:
-    """Lists the versions of a rule, newest first, also after its removal."""
-    return await service.versions(session, rule_id)
+async def list_dlp_rule_versions(
+    caller: AdminReader, rule_id: UUID, session: Session, window: Window, response: Response
+) -> object:
+    """Lists the versions of a rule, newest first, also after its removal. The header `X-Total-Count` has the number of
+    all versions."""
+    rows, total = await service.versions(session, rule_id, window)
+    response.headers[TOTAL_COUNT_HEADER] = str(total)
+    return rows

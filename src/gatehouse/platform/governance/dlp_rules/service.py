@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.detection.entities.offered import Recognisers
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.http.lists import OptionalWindow, count_query
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
@@ -56,13 +57,16 @@ async def delete(change: Change, row: DlpRuleRow) -> None:
     touch_policy(change)
 
 
-async def versions(session: AsyncSession, rule_id: UUID) -> Sequence[DlpRuleVersionRow]:
-    """Return the versions of a rule for auditors, even if the rule is removed. Raises `DlpRuleNotFound` if it has
-    none."""
-    rows = await versions_of(session, rule_id)
-    if not rows:
+async def versions(
+    session: AsyncSession, rule_id: UUID, window: OptionalWindow
+) -> tuple[Sequence[DlpRuleVersionRow], int]:
+    """Return the window's versions of a rule for auditors, even if the rule is removed, and the number of all. Raises
+    `DlpRuleNotFound` if it has none."""
+    query = versions_of(rule_id)
+    total = (await session.execute(count_query(query))).scalar_one()
+    if total == 0:
         raise DlpRuleNotFound
-    return rows
+    return (await session.scalars(window.apply(query))).all(), total
 
 
 async def export(session: AsyncSession) -> DlpRulesExport:
@@ -100,7 +104,7 @@ def change_row(change: Change, row: DlpRuleRow, changes: dict[str, Any]) -> None
 
 
 def touch_policy(change: Change) -> None:
-    """Request a recompilation of the policy. The response waits until the new policy is in force."""
+    """Request a recompilation of the policy. The response waits until the new policy is active."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 

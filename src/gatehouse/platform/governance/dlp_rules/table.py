@@ -73,9 +73,7 @@ async def count_rules(session: AsyncSession) -> int:
     return (await session.execute(select(func.count()).select_from(DlpRuleRow))).scalar_one()
 
 
-async def versions_of(session: AsyncSession, rule_id: UUID) -> Sequence[DlpRuleVersionRow]:
-    """Return the versions of a rule, newest first, even if the rule is removed."""
+def versions_of(rule_id: UUID) -> Select[DlpRuleVersionRow]:
+    """Return the query of the versions of a rule, newest first, even if the rule is removed."""
     query = select(DlpRuleVersionRow).where(DlpRuleVersionRow.rule_id == rule_id)
-    return (
-        await session.scalars(query.order_by(DlpRuleVersionRow.changed_at.desc(), DlpRuleVersionRow.id.desc()))
-    ).all()
+    return query.order_by(DlpRuleVersionRow.changed_at.desc(), DlpRuleVersionRow.id.desc())

@@ -1,6 +1,6 @@
 """Samples of an organization's own requests, on which drafts of its rules are replayed (docs/dlp-replay.md).
 
-    kept -> labelled     PUT `labels`: a reviewer names the entity types in the sample, and the expected action of
+    kept -> labelled     PUT `labels`: a reviewer labels the entity types in the sample, and the expected action of
                          policy rules
     any  -> removed      DELETE; at the maximum age (`organization.dlp_sampling`); or with its user or organization
 

@@ -1,4 +1,4 @@
-"""Trials of DLP: test a pattern on a text (`test`), evaluate the policy in force on a text (`evaluate`), replay a draft
+"""Trials of DLP: test a pattern on a text (`test`), evaluate the active policy on a text (`evaluate`), replay a draft
 on many texts (`replay`). Trials store nothing and change nothing (docs/dlp-rules.md, docs/dlp-replay.md).
 
 Trials use the same compiled policy, tiers and decision as requests. `examining` runs the tiers on a text and decides

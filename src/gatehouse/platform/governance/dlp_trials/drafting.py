@@ -1,4 +1,4 @@
-"""Validates and compiles drafts of an organization's DLP rules as if they were in force."""
+"""Validates and compiles drafts of an organization's DLP rules as if they were active."""
 
 import asyncio
 from typing import Final

@@ -25,7 +25,7 @@ _MAX_TRACE_SENTENCES: Final = 1_000
 
 
 async def evaluate(transactions: SplitTransactions, ports: Ports, body: NewEvaluation) -> Evaluation:
-    """Evaluate the policy in force. Raises `TrialOrganizationNotFound`, `TrialGroupNotFound`, `TrialUserNotFound`."""
+    """Evaluate the active policy. Raises `TrialOrganizationNotFound`, `TrialGroupNotFound`, `TrialUserNotFound`."""
     if body.org_id not in (None, transactions.tenant_id):
         raise TrialOrganizationNotFound
     groups = await _groups(transactions, body)
@@ -66,9 +66,9 @@ async def _groups(transactions: SplitTransactions, body: NewEvaluation) -> tuple
 def _trace_start(policy: DlpPolicy, body: NewEvaluation, groups: Sequence[UUID]) -> list[str]:
     if not policy.enabled:
         return []
-    trace = [f"{len(body.text)} code points, {len(_rules(policy))} rules in force"]
+    trace = [f"{len(body.text)} code points, {len(_rules(policy))} active rules"]
     for pattern_id in sorted(policy.suppressed):
-        kept = ", but a compliance bundle keeps it in force" if pattern_id in policy.patterns else ""
+        kept = ", but a compliance bundle keeps it active" if pattern_id in policy.patterns else ""
         trace.append(f"{pattern_id}: suppressed{kept}")
     for group in groups:
         overrides = policy.overrides.get(group, {})
@@ -78,7 +78,7 @@ def _trace_start(policy: DlpPolicy, body: NewEvaluation, groups: Sequence[UUID])
 
 
 def _rules(policy: DlpPolicy) -> set[str]:
-    """Return the ids of all rules in force."""
+    """Return the ids of all active rules."""
     tiers = (policy.patterns, policy.entities, policy.labels)
     return {rule.id for tier in tiers for rules in tier.values() for rule in rules}
 

@@ -17,7 +17,7 @@ Direction: TypeAlias = Literal["input", "output"]
 
 
 class Examined(NamedTuple):
-    """Result of an examination. `effect` is the action on the text. `failures` names the tiers that failed, each with
+    """Result of an examination. `effect` is the action on the text. `failures` lists the tiers that failed, each with
     its reason."""
 
     decision: Decision
@@ -59,7 +59,7 @@ async def examine(
         refused = True
     failures = tuple(event.rule_name for event in inspection.events())
     consequence = "blocks the request" if refused else "lets it pass by that tier"
-    steps += [f"{failure}: the tier gave no answer; DLP_FAIL_MODE {consequence}" for failure in failures]
+    steps += [f"{failure}: the tier failed; DLP_FAIL_MODE {consequence}" for failure in failures]
     if trace is not None:
         trace += steps
     decision = decide(policy, TierFindings(patterns, entities, labels), groups, trace)

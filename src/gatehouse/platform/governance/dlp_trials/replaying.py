@@ -1,4 +1,4 @@
-"""Replays texts to compare a draft of DLP rules with the policy in force."""
+"""Replays texts to compare a draft of DLP rules with the active policy."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _ACTIONS: Final = ("allow", "log_only", "redact", "prompt", "block")
 
 
 class _PolicyResults:
-    """The results of one policy on all samples. The policy is the draft or the policy in force."""
+    """The results of one policy on all samples. The policy is the draft or the active policy."""
 
     def __init__(self) -> None:
         self.totals: dict[str, int] = dict.fromkeys(_ACTIONS, 0)

@@ -40,7 +40,7 @@ async def test_dlp_pattern(caller: Admin, body: NewTest, host: TheHost, recognis
 async def evaluate_dlp(
     caller: Admin, body: NewEvaluation, transactions: InSplitTransactions, host: TheHost
 ) -> Evaluation:
-    """Returns the action of the policy in force on a text, with a trace of the decision."""
+    """Returns the action of the active policy on a text, with a trace of the decision."""
     return await evaluating.evaluate(transactions, host.ports, body)
 
 
@@ -93,7 +93,7 @@ async def replay_dlp_draft(
     caller: Admin, request: Request, transactions: InSplitTransactions, host: TheHost, recognisers: TheRecognisers
 ) -> Response:
     """Evaluates a draft of DLP rules on the texts in the body, or on samples of the organization's own requests
-    (`recorded`), and compares it with the policy in force. Stores nothing. The audit chain records the access to
+    (`recorded`), and compares it with the active policy. Stores nothing. The audit chain records the access to
     samples."""
     draft, selection = await samples.read(request)
     snapshot = await host.ports.policies.current(transactions.tenant_id)

@@ -87,7 +87,7 @@ class Evaluation(ResponseBody):
     final_action: FinalAction
     matched_rules: list[MatchedRule]
     suppressed_rule_ids: list[str]
-    custom_org_patterns: Annotated[list[str], Field(description="Names of the custom patterns in force.")]
+    custom_org_patterns: Annotated[list[str], Field(description="Names of the active custom patterns.")]
     decision_trace: list[str]
 
 
@@ -99,8 +99,8 @@ class NewSample(Body):
 
 
 class Draft(Body):
-    """A draft of the rules. For omitted fields, the rules or suppressions in force are used. Custom patterns stay in
-    force."""
+    """A draft of the rules. For omitted fields, the active rules or suppressions are used. Custom patterns stay
+    active."""
 
     rules: Annotated[
         list[dict[str, Any]] | None,
@@ -156,7 +156,7 @@ class ReplayedSample(ResponseBody):
     index: Annotated[int, Field(description="Index from 0. Empty lines of a file are not counted.")]
     id: str | int | None
     action: FinalAction
-    action_now: Annotated[FinalAction, Field(description="Action of the policy in force.")]
+    action_now: Annotated[FinalAction, Field(description="Action of the active policy.")]
     action_then: Annotated[FinalAction | None, Field(description="Recorded action. Null if unknown.")]
     rules: Annotated[list[str], Field(description="Names of the draft's rules that matched.")]
     cost_us: Annotated[float, Field(description="Time of the draft's evaluation in microseconds.")]
@@ -174,7 +174,7 @@ class ReplayedRule(ResponseBody):
         ActionTier | None, Field(description="Action in the draft. Null if the draft has no such rule.")
     ]
     action_tier_now: Annotated[
-        ActionTier | None, Field(description="Action in force. Null if no such rule is in force.")
+        ActionTier | None, Field(description="Action of the active rule. Null if there is no such active rule.")
     ]
     samples: Annotated[int, Field(description="Number of samples that the rule matched.")]
     samples_now: int

@@ -69,7 +69,7 @@ async def _entities(ports: Ports, body: NewTest, recognisers: Recognisers) -> Te
     examiner = Examiner(inspection, ports.detectors, DlpOptions(fail_mode="open"), "input")
     (findings,) = await examiner.find_entities([body.sample_text])
     failure = next((event.rule_name for event in inspection.events()), None)
-    error = None if failure is None else f"the entities tier gave no answer ({failure})"
+    error = None if failure is None else f"the entities tier failed ({failure})"
     return _result(body, [finding for finding in findings if finding.source in names], error)
 
 

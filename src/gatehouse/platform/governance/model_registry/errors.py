@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
-from gatehouse.foundation.http.envelopes import CODED, ErrorForm
+from gatehouse.foundation.http.envelopes import CODED, ErrorFormat
 
-FORM: Final[ErrorForm] = CODED.validating({"a": 422, "b": 400, "c": 422})
+ERROR_FORMAT: Final[ErrorFormat] = CODED.validating({"a": 422, "b": 400, "c": 422})
 
 
 class RegisteredModelNotFound(NotFound):

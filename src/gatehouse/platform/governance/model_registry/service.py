@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http.variants import Variant
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance.model_registry import table, usage, variants
@@ -52,10 +52,8 @@ async def create(change: Change, new: NewRegisteredModel, *, unique_model_id: bo
     values = {**new.model_dump(), "risk_tier": new.risk_tier or "unclassified"}
     row = RegisteredModelRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
     change.session.add(row)
-    try:
+    with unique(ModelAlreadyExists(new.provider, new.model_id)):
         await change.session.flush()
-    except IntegrityError:
-        raise ModelAlreadyExists(new.provider, new.model_id) from None
     record(change, "created", row.id, (row.provider, row.model_id), **_without_name(values))
     return row
 

@@ -4,6 +4,6 @@
     any      -> removed      DELETE
 
 Rules are evaluated in ascending `priority` until a terminal rule matches; rules of equal priority by age, oldest first.
-No rule is in force while the configuration `governance_enabled` is false. `trying` evaluates rules on a described
+No rule is active while the configuration `governance_enabled` is false. `trying` evaluates rules on a described
 request, `replaying` evaluates drafts on recorded requests.
 """

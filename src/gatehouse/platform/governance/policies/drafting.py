@@ -1,4 +1,4 @@
-"""Validates and compiles drafts of policy rules as if they were in force."""
+"""Validates and compiles drafts of policy rules as if they were active."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from gatehouse.platform.governance.policies.errors import BadField
 from gatehouse.platform.governance.policies.schemas import NewPolicy, PolicyDraft
 from gatehouse.platform.governance.policies.service import check_action, check_condition, check_target, is_terminal
 from gatehouse.platform.request.injected import SplitTransactions
-from gatehouse.platform.routing.model_catalog.table import known_pairs
+from gatehouse.platform.routing.model_catalog.table import catalog_keys
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
 from gatehouse.policy.rules.evaluation import RuleSet, compile_rules
 
@@ -24,7 +24,7 @@ async def compile_draft(transactions: SplitTransactions, draft: PolicyDraft, rec
         drafted.append(("add_rule", draft.add_rule))
     async with transactions.reading() as session:
         targets = {target for _, rule in drafted if (target := _target(rule)) is not None}
-        known_targets = await known_pairs(session, list(targets))
+        known_targets = await catalog_keys(session, list(targets))
     faults = await asyncio.to_thread(_faults, drafted, known_targets)
     if faults:
         raise Unprocessable(faults=faults)

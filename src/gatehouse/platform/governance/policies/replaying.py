@@ -1,4 +1,4 @@
-"""Replays recorded requests to compare a draft of policy rules with the rules in force and the recorded decisions."""
+"""Replays recorded requests to compare a draft of policy rules with the active rules and the recorded decisions."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ _ALL: Final = frozenset(EXAMPLES.keys() | FUNCTIONS.keys())
 
 
 class _RuleSetResults:
-    """The decisions of one rule set on all samples. The rule set is the draft or the rules in force."""
+    """The decisions of one rule set on all samples. The rule set is the draft or the active rules."""
 
     def __init__(self, rules: RuleSet) -> None:
         self._rules = rules.rules

@@ -74,7 +74,7 @@ async def create_policy(caller: Admin, body: NewPolicy, change: Changing) -> obj
 async def test_policies(
     caller: Admin, body: PolicyTrial, request: Request, transactions: InSplitTransactions, host: TheHost
 ) -> PolicyTried:
-    """Evaluates a condition, or the rules in force, on a described request. Stores nothing."""
+    """Evaluates a condition, or the active rules, on a described request. Stores nothing."""
     return await trying.try_out(transactions, host.ports, body, request.scope["state"]["client_address"])
 
 
@@ -86,8 +86,8 @@ async def test_policies(
 async def replay_policies(
     caller: Admin, body: NewPolicyReplay, transactions: InSplitTransactions, host: TheHost
 ) -> PoliciesReplayed:
-    """Evaluates a draft of policy rules on samples of the organization's own requests, and compares it with the rules
-    in force and with the recorded decisions. Changes nothing. The audit chain records the access to the samples.
+    """Evaluates a draft of policy rules on samples of the organization's own requests, and compares it with the active
+    rules and with the recorded decisions. Changes nothing. The audit chain records the access to the samples.
     """
     snapshot = await host.ports.policies.current(transactions.tenant_id)
     draft = await drafting.compile_draft(transactions, body, snapshot.dlp.records)
@@ -105,7 +105,7 @@ async def read_policy(caller: AdminReader, policy: LoadedPolicy) -> object:
 
 @router.put("/{policy_id}", response_model=Policy, responses=_CONFLICT)
 async def update_policy(caller: Admin, policy: LoadedPolicy, body: PolicyUpdate, change: Changing) -> object:
-    """Changes the fields in the body. The change is in force when the response arrives."""
+    """Changes the fields in the body. The change is active when the response arrives."""
     return await service.update(change, policy, body)
 
 

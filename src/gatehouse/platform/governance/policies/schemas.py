@@ -138,14 +138,14 @@ class TrialContext(Body):
 class PolicyTrial(Body):
     condition: Annotated[
         Condition | None,
-        Field(description="A condition to evaluate alone. If omitted, the rules in force are evaluated."),
+        Field(description="A condition to evaluate alone. If omitted, the active rules are evaluated."),
     ] = None
     context: TrialContext | None = None
 
 
 class TriedRule(ResponseBody):
-    """An evaluated rule. If the evaluation of its condition failed, the rule counts as matched if its action is BLOCK,
-    else as unmatched."""
+    """An evaluated rule. If the evaluation of its condition failed, the rule is treated as matched if its action is
+    BLOCK, else as unmatched."""
 
     id: str
     name: str
@@ -156,7 +156,7 @@ class TriedRule(ResponseBody):
 
 
 class PolicyTried(ResponseBody):
-    matched: Annotated[bool, Field(description="Whether the condition is true, or a rule in force matches.")]
+    matched: Annotated[bool, Field(description="Whether the condition is true, or an active rule matches.")]
     error: Annotated[str | None, Field(description="Reason why the evaluation of the condition failed.")]
     action: Annotated[
         PolicyAction | None, Field(description="Resulting action. Null if only a condition was evaluated.")
@@ -169,7 +169,7 @@ class PolicyTried(ResponseBody):
 
 
 class PolicyDraft(Body):
-    """A draft of the rules. Without `rules`, the draft contains the rules in force."""
+    """A draft of the rules. Without `rules`, the draft contains the active rules."""
 
     rules: Annotated[
         list[NewPolicy] | None,
@@ -188,7 +188,7 @@ class ReplayedRequest(ResponseBody):
     index: Annotated[int, Field(description="Index from 0. The newest sample is the first.")]
     id: Annotated[str, Field(description="Id of the sample.")]
     action: PolicyAction
-    action_now: Annotated[PolicyAction, Field(description="Action of the rules in force.")]
+    action_now: Annotated[PolicyAction, Field(description="Action of the active rules.")]
     action_then: Annotated[PolicyAction, Field(description="Recorded action.")]
     rules: Annotated[list[str], Field(description="Names of the draft's rules that matched.")]
     failed: Annotated[list[str], Field(description="Names of the draft's rules whose condition failed.")]
@@ -206,7 +206,7 @@ class ReplayedPolicy(ResponseBody):
     ]
     action_now: Annotated[
         PolicyAction | None,
-        Field(description="Action in force. Null if no such rule is in force, or it was not evaluated."),
+        Field(description="Action of the active rule. Null if there is no such active rule, or it was not evaluated."),
     ]
     samples: Annotated[int, Field(description="Number of samples that the rule matched.")]
     samples_now: int

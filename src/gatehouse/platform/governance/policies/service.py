@@ -2,17 +2,17 @@
 
 from typing import Any, Final
 
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance.policies.errors import BadField, PolicyNameTaken, TooManyPolicies
 from gatehouse.platform.governance.policies.schemas import MAX_RULES, NewPolicy, PolicyUpdate
 from gatehouse.platform.governance.policies.table import PolicyRow, count_policies
-from gatehouse.platform.routing.model_catalog.table import known_pairs
+from gatehouse.platform.routing.model_catalog.table import catalog_keys
 from gatehouse.policy.governance import PolicyAction
 from gatehouse.policy.rules.conditions import TOOL_CALL, BadCondition, check, compile_condition
 
@@ -85,15 +85,13 @@ async def _check(session: AsyncSession, rule: dict[str, Any]) -> None:
     action, target = rule["action"], rule["route_to"]
     check_action(action, rule["condition"])
     provider, _, model_id = (target or "").partition("/")
-    is_known = action == "ROUTE" and bool(target) and bool(await known_pairs(session, [(provider, model_id)]))
+    is_known = action == "ROUTE" and bool(target) and bool(await catalog_keys(session, [(provider, model_id)]))
     check_target(action, target, is_known=is_known)
 
 
 async def _flush(session: AsyncSession) -> None:
-    try:
+    with unique(PolicyNameTaken):
         await session.flush()
-    except IntegrityError:
-        raise PolicyNameTaken from None
 
 
 def _record(change: Change, action: str, row: PolicyRow, **details: Any) -> None:

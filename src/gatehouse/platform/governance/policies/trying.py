@@ -39,7 +39,7 @@ _ALL: Final = frozenset(EXAMPLES.keys() | FUNCTIONS.keys())
 async def try_out(
     transactions: SplitTransactions, ports: Ports, trial: PolicyTrial, client_address: str
 ) -> PolicyTried:
-    """Evaluate a condition or the rules in force. Raises `BadField` for a condition that does not compile."""
+    """Evaluate a condition or the active rules. Raises `BadField` for a condition that does not compile."""
     rules = (await ports.policies.current(transactions.tenant_id)).rules
     variables = _variables(trial.context or TrialContext(), rules, transactions, client_address)
     if trial.condition is not None:

@@ -7,8 +7,8 @@ from typing import Any
 
 
 class Measure:
-    """Counts samples by name, which is an entity type or an action. A sample counts as `right` if label and draft name
-    it, as `wrong` if only the draft names it, and as `missed` if only the label names it."""
+    """Counts samples by name, which is an entity type or an action. A sample is treated as `right` if label and draft
+    name it, as `wrong` if only the draft names it, and as `missed` if only the label names it."""
 
     def __init__(self) -> None:
         self.right: Counter[str] = Counter()

@@ -24,7 +24,7 @@ class Recorded(Body):
 
 
 class Measured(ResponseBody):
-    """Scores of the draft on labelled samples, and of the rules in force (`_now`). Precision or recall is null if its
+    """Scores of the draft on labelled samples, and of the active rules (`_now`). Precision or recall is null if its
     divisor is zero."""
 
     right: Annotated[int, Field(description="True positives: named by the label and by the draft.")]
@@ -40,8 +40,8 @@ class Measured(ResponseBody):
 
 
 class Differences(ResponseBody):
-    """Numbers of samples for which the draft's decision is stricter than, weaker than or the same as the decision in
-    force."""
+    """Numbers of samples for which the draft's decision is stricter than, weaker than or the same as the active
+    decision."""
 
     stricter: int
     weaker: int
@@ -56,7 +56,7 @@ class ReplaySummary(ResponseBody):
         list[str | int],
         Field(
             description="Ids of the samples for which the draft's decision differs from the recorded decision. If none"
-            " was recorded, it is compared with the decision in force."
+            " was recorded, it is compared with the active decision."
         ),
     ]
     labelled: Annotated[int, Field(description="Number of samples with labels for this kind of draft.")]

@@ -49,7 +49,8 @@ class SecondFactor(msgspec.Struct, frozen=True, gc=False):
         return end if self.deadline is None else min(end, self.deadline)
 
     def asks(self, enrolled: frozenset[str], created: float, now: float) -> bool:
-        """Return whether the user needs a second factor. Methods that the policy excludes count as not enrolled."""
+        """Return whether the user needs a second factor. Methods that the policy excludes are treated as not
+        enrolled."""
         if self.level == "off":
             return False
         if not enrolled.isdisjoint(self.methods):

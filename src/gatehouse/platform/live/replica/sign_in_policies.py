@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-Concurrency: TypeAlias = Literal["unlimited", "1", "2", "5"]
+ConcurrentSessions: TypeAlias = Literal["unlimited", "1", "2", "5"]
 Enforcement: TypeAlias = Literal["off", "optional", "required"]
 MfaMethod: TypeAlias = Literal["totp", "webauthn"]
 
@@ -22,7 +22,7 @@ class SessionRules(msgspec.Struct, frozen=True, kw_only=True):
 
     session_timeout_minutes: int = 1440
     idle_timeout_minutes: int = 480
-    concurrent_sessions: Concurrency = "unlimited"
+    concurrent_sessions: ConcurrentSessions = "unlimited"
     enforce_single_session: bool = False
     refresh_token_enabled: bool = True
     refresh_token_ttl_days: int = 30

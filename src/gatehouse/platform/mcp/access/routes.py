@@ -48,7 +48,7 @@ async def list_mcp_access(caller: AdminReader, server: LoadedMcpServer, session:
 async def create_mcp_access(
     caller: AdminStepUp, server: LoadedMcpServer, body: NewAccessRule, change: Changing
 ) -> object:
-    """Allows or denies a subject to call one tool or all tools of a server. The rule is in force when the response is
+    """Allows or denies a subject to call one tool or all tools of a server. The rule is active when the response is
     sent."""
     return await service.create(change, server, body)
 
@@ -57,5 +57,5 @@ async def create_mcp_access(
 async def delete_mcp_access(
     caller: AdminStepUp, server: LoadedMcpServer, rule: LoadedAccessRule, change: Changing
 ) -> None:
-    """Deletes an access rule. The change is in force when the response is sent."""
+    """Deletes an access rule. The change is active when the response is sent."""
     await service.delete(change, server, rule)

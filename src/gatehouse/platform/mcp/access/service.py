@@ -3,12 +3,12 @@
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http.lists import OffsetWindow, count_query
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.mcp.access import table
@@ -42,10 +42,8 @@ async def create(change: Change, server: McpServerRow, new: NewAccessRule) -> Ac
         id=new_id(), tenant_id=change.tenant_id, server_id=server.id, created_at=utc_now(), **new.model_dump()
     )
     session.add(row)
-    try:
+    with unique(AccessRuleExists):
         await session.flush()
-    except IntegrityError:
-        raise AccessRuleExists from None
     _record(change, "mcp_access.added", server, row)
     return row
 
@@ -60,5 +58,5 @@ def _record(change: Change, action: str, server: McpServerRow, row: AccessRuleRo
         action, "mcp_server", server.id, name=server.name, subject_type=row.subject_type, subject_id=row.subject_id,
         tool=row.tool, access_type=row.access_type,
     )  # fmt: skip
-    # Urgent: the response waits until the change is in force on every worker.
+    # Urgent: the response waits until the change is active on every worker.
     change.touch("policy", change.tenant_id, urgent=True)

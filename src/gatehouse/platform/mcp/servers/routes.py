@@ -19,7 +19,7 @@ from gatehouse.platform.mcp.servers.table import McpServerRow
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader, AdminStepUp
 from gatehouse.platform.request.injected import Changing, Session, loaded
 from gatehouse.platform.request.ports import TheHost
-from gatehouse.platform.routing.kill_switch.schemas import Disable
+from gatehouse.platform.routing.kill_switch.schemas import DisableRequest
 
 router = APIRouter(prefix="/api/v1/admin/mcp/servers", tags=["MCP servers"], responses=RESPONSES)
 
@@ -64,7 +64,7 @@ async def delete_mcp_server(caller: AdminStepUp, server: LoadedMcpServer, change
 
 @router.post("/{server_id}/disable", response_model=SwitchedMcpServer)
 async def switch_mcp_server_off(
-    caller: Admin, server: LoadedMcpServer, body: Disable, change: Changing, host: TheHost
+    caller: Admin, server: LoadedMcpServer, body: DisableRequest, change: Changing, host: TheHost
 ) -> object:
     """Engages the kill switch of a server. After the response, only the workers under `pending` may still send calls to
     it. Calls in flight finish."""

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody, partial
-from gatehouse.platform.routing.kill_switch.schemas import HowFar, Reason
+from gatehouse.platform.routing.kill_switch.schemas import PropagationStatus, Reason
 from gatehouse.policy.mcp import ClientAuthentication, ServerAccess
 
 #: Headers that the gateway or the protocol sets.
@@ -51,7 +51,7 @@ Scope = Annotated[
     str, Field(min_length=1, max_length=1_000, pattern=r"^[!#-\[\]-~]+( [!#-\[\]-~]+)*$", examples=["tools:call"])
 ]
 SendsResource = Annotated[
-    bool, Field(description="Whether the token request names the server's URL as `resource` (RFC 8707).")
+    bool, Field(description="Whether the token request specifies the server's URL as `resource` (RFC 8707).")
 ]
 
 
@@ -112,14 +112,16 @@ class McpServer(ResponseBody):
     server_info: Annotated[dict[str, Any], Field(description="The name and version that the server states.")]
     faults: Annotated[list[str], Field(description="Tools of the last refresh that cannot be offered, and why.")]
     refreshed_at: Annotated[datetime | None, Field(description="When the tools were read.")]
-    switched_off_at: Annotated[datetime | None, Field(description="Since when the kill switch is engaged.")]
+    switched_off_at: Annotated[
+        datetime | None, Field(description="When the kill switch was engaged; null if it is not.")
+    ]
     switched_off_reason: Reason | None
     created_at: datetime
     updated_at: datetime
 
 
 class SwitchedMcpServer(McpServer):
-    propagation: HowFar
+    propagation: PropagationStatus
 
 
 class McpServerList(ResponseBody):

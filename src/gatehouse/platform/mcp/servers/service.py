@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
@@ -13,6 +12,7 @@ from gatehouse.foundation.http.lists import OffsetWindow, count_query
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets.sealing import Sealer
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.ports import sealing_context
@@ -134,10 +134,8 @@ async def delete(change: Change, row: McpServerRow) -> None:
 
 
 async def _flush(session: AsyncSession) -> None:
-    try:
+    with unique(McpServerExists):
         await session.flush()
-    except IntegrityError:
-        raise McpServerExists from None
 
 
 async def _checked_url(change: Change, guard: EgressGuard, url: str, field: str = "url") -> str:

@@ -24,7 +24,7 @@ from gatehouse.platform.mcp.tools.table import McpToolRow
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader, AdminStepUp
 from gatehouse.platform.request.injected import Changing, InSplitTransactions, Session
 from gatehouse.platform.request.ports import TheHost
-from gatehouse.platform.routing.kill_switch.schemas import Disable
+from gatehouse.platform.routing.kill_switch.schemas import DisableRequest
 from gatehouse.policy.mcp import ToolStatus
 
 router = APIRouter(prefix="/api/v1/admin/mcp/servers/{server_id}", tags=["MCP servers"], responses=RESPONSES)
@@ -89,7 +89,7 @@ async def read_mcp_tool(caller: AdminReader, tool: LoadedMcpTool) -> McpTool:
 async def update_mcp_tool(
     caller: AdminStepUp, server: LoadedMcpServer, tool: LoadedMcpTool, body: McpToolUpdate, change: Changing
 ) -> McpTool:
-    """Changes the fields in the body. The change is in force when the response is sent."""
+    """Changes the fields in the body. The change is active when the response is sent."""
     return service.update(change, server, tool, body)
 
 
@@ -112,7 +112,7 @@ async def reject_mcp_tool(
 
 @router.post("/tools/{tool_id}/disable", response_model=SwitchedMcpTool)
 async def switch_mcp_tool_off(
-    caller: Admin, tool: LoadedMcpTool, body: Disable, change: Changing, host: TheHost
+    caller: Admin, tool: LoadedMcpTool, body: DisableRequest, change: Changing, host: TheHost
 ) -> object:
     """Engages the kill switch of a tool. After the response, only the workers under `pending` may still call it. Calls
     in flight finish."""

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody, partial
 from gatehouse.platform.mcp.servers.schemas import McpServer
-from gatehouse.platform.routing.kill_switch.schemas import HowFar, Reason
+from gatehouse.platform.routing.kill_switch.schemas import PropagationStatus, Reason
 from gatehouse.policy.mcp import ToolStatus
 
 
@@ -47,8 +47,12 @@ class McpToolSummary(ResponseBody):
     approved_hash: Annotated[str | None, Field(description="The hash of the definition that was approved last.")]
     approved_at: datetime | None
     approval_required: Annotated[bool, Field(description="Whether a person must approve each call.")]
-    missing_since: Annotated[datetime | None, Field(description="Since when the server does not list the tool.")]
-    switched_off_at: Annotated[datetime | None, Field(description="Since when the kill switch is engaged.")]
+    missing_since: Annotated[
+        datetime | None, Field(description="When the server stopped listing the tool; null if it lists the tool.")
+    ]
+    switched_off_at: Annotated[
+        datetime | None, Field(description="When the kill switch was engaged; null if it is not.")
+    ]
     switched_off_reason: Reason | None
     created_at: datetime
     updated_at: datetime
@@ -74,7 +78,7 @@ class McpTool(McpToolSummary):
 
 
 class SwitchedMcpTool(McpTool):
-    propagation: HowFar
+    propagation: PropagationStatus
 
 
 class McpToolList(ResponseBody):

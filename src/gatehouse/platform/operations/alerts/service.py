@@ -45,10 +45,8 @@ def update(change: Change, row: AlertRuleRow, body: AlertRuleUpdate) -> AlertRul
     sent = body.sent()
     changed = row.differing(sent)
     if changed:
-        for name, value in changed.items():
-            setattr(row, name, value)
         # A rule without `evaluated_at` is due at once.
-        row.updated_at, row.evaluated_at = utc_now(), None
+        row.assign({**changed, "evaluated_at": None})
         if "webhook_url" in changed:
             changed["webhook_url"] = _audited_url(row.webhook_url)
         change.record("alert_rule.updated", "alert_rule", row.id, name=row.name, changed=changed)

@@ -17,7 +17,8 @@ from gatehouse.platform.request.ports import TheHost
 router = APIRouter(prefix="/api/admin/system", tags=["System"], responses=RESPONSES)
 
 
-@router.get("/health", response_model=SystemHealth)
+# Fields that a component does not have are absent, not null.
+@router.get("/health", response_model=SystemHealth, response_model_exclude_unset=True)
 async def system_health(caller: AdminReader, host: TheHost) -> object:
     """Returns the health of the system and of every component, even without the database."""
     by_name = await components.all_of(host, caller)

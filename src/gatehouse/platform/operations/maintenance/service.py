@@ -4,12 +4,11 @@ import asyncio
 import time
 from typing import Any, Final
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from gatehouse.foundation.clock import iso, utc_now
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations.maintenance import table
 from gatehouse.platform.operations.maintenance.schemas import Maintenance, MaintenanceState, MaintenanceSwitch
+from gatehouse.platform.operations.maintenance.table import PlatformState
 from gatehouse.platform.request.injected import commit
 from gatehouse.platform.request.ports import Host
 
@@ -19,12 +18,12 @@ RETRY_AFTER_SECONDS: Final = 60
 _POLL_INTERVAL_SECONDS: Final = 0.25
 
 
-async def switch(change: Change, host: Host, body: MaintenanceSwitch) -> MaintenanceState:
-    """Store the state, wait until every worker has confirmed it, and then wait for the requests that were admitted
-    before."""
-    before = await table.state_for_change(change.session)
+async def switch(change: Change, host: Host, row: PlatformState, body: MaintenanceSwitch) -> MaintenanceState:
+    """Store the state in its locked row, wait until every worker has confirmed it, and then wait for the requests that
+    were admitted before."""
+    before = row.value
     value = _enabled(before, body) if body.enabled else {"enabled": False}
-    await table.store(change.session, value)
+    row.value, row.updated_at = value, utc_now()
     if body.enabled:
         change.record("maintenance.enabled", "platform", "maintenance", message=value["message"])
     elif before.get("enabled"):
@@ -37,8 +36,8 @@ async def switch(change: Change, host: Host, body: MaintenanceSwitch) -> Mainten
     return MaintenanceState(**_shown(value), active_requests_drained=drained)
 
 
-async def current(session: AsyncSession) -> Maintenance:
-    return Maintenance(**_shown(await table.state(session)))
+def current(row: PlatformState) -> Maintenance:
+    return Maintenance(**_shown(row.value))
 
 
 def _shown(value: dict[str, Any]) -> dict[str, Any]:

@@ -1,16 +1,18 @@
 """The state of maintenance: a row of `platform_state`, which every worker reads."""
 
-from datetime import datetime
-from typing import Any, NamedTuple
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import func, select, text
+from sqlalchemy import select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.storage.rows import Row
 
-_KEY = "maintenance"
+_KEY: Final = "maintenance"
+#: The version of the state until maintenance is on for the first time.
+_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Only workers with a heartbeat in the last 15 seconds are waited for. Other workers are dead, or their state is
 # unknown.
 _BUSY = text(
@@ -38,27 +40,17 @@ class PlatformState(Row):
     updated_at: Mapped[datetime]
 
 
-async def state(session: AsyncSession) -> dict[str, Any]:
-    """Return the stored state. It is empty if maintenance was never on."""
-    return await session.scalar(select(PlatformState.value).where(PlatformState.key == _KEY)) or {}
+async def find(session: AsyncSession) -> PlatformState:
+    """Return the stored state. If maintenance was never on, return an empty one that is not stored."""
+    return await session.get(PlatformState, _KEY) or PlatformState(key=_KEY, value={}, updated_at=_NEVER)
 
 
-async def state_for_change(session: AsyncSession) -> dict[str, Any]:
+async def find_for_change(session: AsyncSession) -> PlatformState:
     """Return the stored state, and lock it until the transaction ends. It is empty if maintenance was never on."""
     # A missing row is inserted, so that it can be locked and concurrent changes run one after the other.
-    empty = insert(PlatformState).values(key=_KEY, value={}, updated_at=func.now()).on_conflict_do_nothing()
-    await session.execute(empty)
+    await session.execute(insert(PlatformState).values(key=_KEY, value={}, updated_at=_NEVER).on_conflict_do_nothing())
     row = await session.scalars(select(PlatformState).where(PlatformState.key == _KEY).with_for_update())
-    return row.one().value
-
-
-async def store(session: AsyncSession, value: dict[str, Any]) -> None:
-    row = insert(PlatformState).values(key=_KEY, value=value, updated_at=func.now())
-    await session.execute(
-        row.on_conflict_do_update(
-            index_elements=["key"], set_={"value": row.excluded.value, "updated_at": row.excluded.updated_at}
-        )
-    )
+    return row.one()
 
 
 async def busy(session: AsyncSession, revision: int) -> BusyWorkers:

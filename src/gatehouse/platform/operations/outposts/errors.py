@@ -3,9 +3,9 @@
 from typing import Final
 
 from gatehouse.foundation.errors import Forbidden, PayloadTooLarge
-from gatehouse.foundation.http.envelopes import CODED, ErrorForm
+from gatehouse.foundation.http.envelopes import CODED, ErrorFormat
 
-FORM: Final[ErrorForm] = CODED
+ERROR_FORMAT: Final[ErrorFormat] = CODED
 
 
 class OutpostsDisabled(Forbidden):

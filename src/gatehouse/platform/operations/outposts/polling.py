@@ -26,9 +26,9 @@ from gatehouse.policy.bundles import signing
 from gatehouse.policy.bundles.contents import BundleContents
 
 #: Maximum number of outposts that wait on one worker, in total and of one organization.
-MAX_WAITING: Final = 2_000
-MAX_WAITING_PER_TENANT: Final = 200
-#: Time for which an outpost may put a bundle in force.
+MAX_WAITING_OUTPOSTS: Final = 2_000
+MAX_WAITING_OUTPOSTS_PER_TENANT: Final = 200
+#: Time after the creation of a bundle within which an outpost may activate it.
 BUNDLE_LIFETIME_SECONDS: Final = 7 * 86_400
 #: Time after which an unchanged bundle is sent again, so that the bundle of an outpost is never close to its expiry.
 _RENEWAL_SECONDS: Final = 86_400
@@ -57,8 +57,8 @@ class WaitingOutposts:
     def place(self, tenant_id: TenantId) -> Iterator[bool]:
         """Reserve a place for the duration of the block. Yields whether a place was free."""
         reserved = (
-            self._waiting_by_tenant.total() < MAX_WAITING
-            and self._waiting_by_tenant[tenant_id] < MAX_WAITING_PER_TENANT
+            self._waiting_by_tenant.total() < MAX_WAITING_OUTPOSTS
+            and self._waiting_by_tenant[tenant_id] < MAX_WAITING_OUTPOSTS_PER_TENANT
         )
         self._waiting_by_tenant[tenant_id] += reserved
         try:
@@ -93,7 +93,7 @@ async def bundle(
         serial=f"{certificate.serial_number:x}",
         ends=certificate.not_valid_after_utc.timestamp(),
     )
-    # An outpost names only bundles that are in force there.
+    # An outpost sends only versions of bundles that it has activated.
     host.supply.confirmed(msgspec.structs.replace(confirmation, version=max(versions.values(), default=0)))
     deadline = time.monotonic() + wait_seconds
     with waiting.place(tenant_id) as may_wait:
@@ -108,7 +108,7 @@ async def bundle(
             if digest not in versions:
                 return PollResult(etag, await _signed(contents, caller, key, host))
             if contents.version > versions[digest]:
-                # The new version has the same contents for this outpost, so it counts as confirmed.
+                # The new version has the same contents for this outpost, so it is treated as confirmed.
                 versions[digest] = contents.version
                 host.supply.confirmed(
                     msgspec.structs.replace(confirmation, version=contents.version, at=host.clock.now())

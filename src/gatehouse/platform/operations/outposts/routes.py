@@ -44,9 +44,9 @@ async def _waiting(request: Request) -> WaitingOutposts:
 async def list_outposts(
     caller: AdminReader, window: Window, host: TheHost, *, sort: Annotated[Sort, sort_parameter()] = "-seen_at"
 ) -> object:
-    """Returns the outposts of the organization, with the time at which each last connected, the policy in force there,
-    its certificate, and the number of its uploaded records, by default the one that connected last first. Outposts
-    without a value come last. The portal registers, names and revokes outposts."""
+    """Returns the outposts of the organization, with the time at which each last connected, the policy that is active
+    there, its certificate, and the number of its uploaded records, by default the one that connected last first.
+    Outposts without a value come last. The portal registers, names and revokes outposts."""
     return await service.listed(caller, host, window, sort)
 
 

@@ -97,7 +97,7 @@ class ListedOutpost(ResponseBody):
     ]
     seen_at: Annotated[datetime | None, Field(description="Time of the last request for its policy.")]
     policy_version: Annotated[
-        int | None, Field(description="Version of the policy in force at the outpost. Null without a policy.")
+        int | None, Field(description="Version of the active policy at the outpost. Null without a policy.")
     ]
     policy_is_current: Annotated[
         bool, Field(description="Whether this policy contains the latest change of the organization.")

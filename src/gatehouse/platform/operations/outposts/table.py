@@ -49,7 +49,7 @@ _COUNT: Final = text(
     " UNION SELECT outpost_id FROM outpost_nodes WHERE tenant_id = :tenant"
     " UNION SELECT outpost_id FROM outpost_positions WHERE tenant_id = :tenant) AS known"
 )
-#: Time after which an outpost counts as silent. An outpost that waits for its next policy confirms the present one
+#: Time after which an outpost is treated as silent. An outpost that waits for its next policy confirms the present one
 #: every 30 to 55 seconds.
 _SILENT_AFTER_SECONDS: Final = 90
 

@@ -1,11 +1,12 @@
 """The endpoints of SIEM forwarding (docs/siem.md)."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Header, Request
 
 from gatehouse.administration.etags import READ_METHODS, TheVersions
 from gatehouse.platform.operations.siem import service, table
+from gatehouse.platform.operations.siem.errors import SiemNotNew
 from gatehouse.platform.operations.siem.schemas import Siem, SiemUpdate, Tested
 from gatehouse.platform.operations.siem.sending import SealedSenders
 from gatehouse.platform.operations.siem.table import SiemTargetRow
@@ -47,10 +48,25 @@ async def read_siem(caller: AdminReader, own: OwnSiem, session: Session) -> Siem
 
 
 @router.put("", response_model=Siem)
-async def update_siem(caller: AdminStepUp, body: Checked, own: OwnSiem, change: Changing, host: TheHost) -> Siem:
+async def update_siem(
+    *,
+    caller: AdminStepUp,
+    body: Checked,
+    own: OwnSiem,
+    change: Changing,
+    versions: TheVersions,
+    host: TheHost,
+    if_none_match: Annotated[
+        Literal["*"] | None,
+        Header(description="`*` sets up the receiver: the request is refused with 412 if there is one."),
+    ] = None,
+) -> Siem:
     """Changes the fields that are sent. While `enabled` and the feature flag `audit_log_streaming` are on, new records
     are forwarded. Once forwarding is disabled, waiting events are no longer sent."""
+    if own is not None and if_none_match is not None:
+        raise SiemNotNew
     row = await service.update(change, host.sealer, own, body)
+    versions.about(row)
     return await service.shown(change.session, row)
 
 

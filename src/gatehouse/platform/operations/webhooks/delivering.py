@@ -25,7 +25,7 @@ TURN_SECONDS: Final = 5.0
 #: Interval at which leases are extended. Several extensions fit into a lease, so that one of them may fail.
 _EXTEND_INTERVAL_SECONDS: Final = queue.LEASE_SECONDS / 4
 #: Maximum number of deliveries that wait for one webhook.
-MAX_WAITING_PER_WEBHOOK: Final = 10_000
+MAX_WAITING_DELIVERIES_PER_WEBHOOK: Final = 10_000
 #: Time limit for deliveries in progress when the process stops. A delivery that is not recorded by then is sent again.
 _STOP_TIMEOUT_SECONDS: Final = 3.0
 #: Number of deliveries that one statement removes, and the maximum number of its repetitions.
@@ -48,7 +48,7 @@ async def prune(tools: Tools) -> None:
     """Bound the number of waiting deliveries, and remove finished deliveries that are no longer shown."""
     for _ in range(_MAX_STATEMENTS):
         async with tools.database.service() as session:
-            given_up = await queue.give_up(session, MAX_WAITING_PER_WEBHOOK, _PRUNED_PER_STATEMENT)
+            given_up = await queue.give_up(session, MAX_WAITING_DELIVERIES_PER_WEBHOOK, _PRUNED_PER_STATEMENT)
             await _report_dead_letters(tools, session, given_up)
         if len(given_up) < _PRUNED_PER_STATEMENT:
             break

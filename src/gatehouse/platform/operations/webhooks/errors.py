@@ -3,9 +3,9 @@
 from typing import Final
 
 from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
-from gatehouse.foundation.http.envelopes import DETAIL, ErrorForm
+from gatehouse.foundation.http.envelopes import DETAIL, ErrorFormat
 
-FORM: Final[ErrorForm] = DETAIL.validating(400)
+ERROR_FORMAT: Final[ErrorFormat] = DETAIL.validating(400)
 
 
 class WebhookNotFound(NotFound):

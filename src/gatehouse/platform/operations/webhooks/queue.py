@@ -101,7 +101,7 @@ _PRUNE: Final = text(
     " AND dead_at IS NULL AND (position <= old.last OR created_at < now() - interval '30 days')) d LIMIT :most))"
 )
 
-# The query covers the outbox and the queue. A leased turn is due in the future, so it does not count.
+# The query covers the outbox and the queue. A leased turn is due in the future, so it is not counted.
 _MEASURE_LAG: Final = text(
     "SELECT coalesce(extract(epoch FROM now() - least((SELECT min(created_at) FROM outbox WHERE dispatched_at IS NULL),"
     " (SELECT min(due_at) FROM webhook_queues WHERE due_at <= now()))), 0)"

@@ -74,15 +74,13 @@ def update(change: Change, sealer: Sealer, row: WebhookRow, body: WebhookUpdate)
     sent: dict[str, Any] = body.sent()
     secret: str | None = sent.pop("secret", None)
     changed = row.differing(sent)
-    for name, value in changed.items():
-        setattr(row, name, value)
     if secret is not None:
         row.sealed_secret = sealer.seal(secret.encode(), context=secret_context(row.tenant_id, row.id))
-        changed["secret"] = None
-    if changed:
-        row.updated_at = utc_now()
-        details = {name: value for name, value in changed.items() if name not in {"secret", "url"}}
-        change.record("webhook.updated", "webhook", row.id, changed=sorted(changed), **details)
+    if changed or secret is not None:
+        row.assign(changed)
+        names = sorted({*changed, "secret"} if secret is not None else changed)
+        details = {name: value for name, value in changed.items() if name != "url"}
+        change.record("webhook.updated", "webhook", row.id, changed=names, **details)
     return row
 
 

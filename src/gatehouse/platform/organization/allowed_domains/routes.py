@@ -75,11 +75,11 @@ async def verify_allowed_domain(
             transactions.changing() as change,
             change.inside(TenantId(tenant_id or transactions.tenant_id)) as inside,
         ):
-            return service.to_shown(await service.prove(inside, name, None))
+            return service.to_shown(await service.verify(inside, name, None))
     async with transactions.reading() as session:
         row = await find(session, name)
     if row is None or (tenant_id is not None and tenant_id != transactions.tenant_id):
         raise DomainNotFound
     await service.check_txt_record(host.resolver, row)
     async with transactions.changing() as change:
-        return service.to_shown(await service.prove(change, name, row.challenge))
+        return service.to_shown(await service.verify(change, name, row.challenge))

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from sqlalchemy.exc import IntegrityError
-
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.egress.dns import TxtResolver
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.allowed_domains import table
 from gatehouse.platform.organization.allowed_domains.errors import (
@@ -125,7 +124,7 @@ async def check_txt_record(resolver: TxtResolver, row: DomainRow) -> None:
         raise DomainNotProven(row.record_name, row.record_value)
 
 
-async def prove(change: Change, domain: str, challenge: str | None) -> DomainRow:
+async def verify(change: Change, domain: str, challenge: str | None) -> DomainRow:
     """Mark a domain as verified. `challenge` is the value from the TXT record, or None if an operator verifies the
     domain. Idempotent. Raises `DomainNotFound` and `DomainProvenElsewhere`."""
     tenant = await lock_tenant(change.session, change.tenant_id)
@@ -136,10 +135,8 @@ async def prove(change: Change, domain: str, challenge: str | None) -> DomainRow
     if row.verified_at is not None:
         return row
     row.verified_at = tenant.updated_at = utc_now()
-    try:
+    with unique(DomainProvenElsewhere):
         await change.session.flush()
-    except IntegrityError:
-        raise DomainProvenElsewhere from None
     method = "operator" if challenge is None else "dns"
     verified = await table.verify_addresses(change.session, row.domain)
     change.record("allowed_domain.verified", "allowed_domain", row.domain, by=method, addresses=verified)

@@ -20,7 +20,7 @@ async def read_dlp_sampling(caller: AdminReader, tenant: OwnTenant) -> object:
 async def update_dlp_sampling(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.DlpSamplingUpdate, change: Changing
 ) -> object:
-    """Changes the fields in the body. When the response arrives, the change is in force on every worker. Existing
+    """Changes the fields in the body. When the response arrives, the change is active on every worker. Existing
     samples are kept until their retention time ends or they are deleted."""
     service.update(change, tenant, body.sent())
     return service.to_shown(tenant)

@@ -18,7 +18,7 @@ def to_shown(tenant: TenantRecord) -> schemas.DlpSampling:
 
 
 def update(change: Change, tenant: TenantRecord, changes: dict[str, Any]) -> DlpSamplingValues:
-    """Change the setting. When the response is sent, the change is in force on every worker."""
+    """Change the setting. When the response is sent, the change is active on every worker."""
     before = read(tenant.dlp_sampling)
     after = msgspec.structs.replace(before, **changes)
     if store_changes(change, tenant, "dlp_sampling", before, after):

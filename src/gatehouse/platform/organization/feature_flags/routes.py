@@ -34,5 +34,5 @@ async def switch_feature_flag(
     body: FlagUpdate,
     change: Changing,
 ) -> Flag:
-    """Sets a flag. When the response arrives, the change is in force on every worker."""
+    """Sets a flag. When the response arrives, the change is active on every worker."""
     return service.switch(change, tenant, name, body.enabled)

@@ -16,7 +16,7 @@ def require_flag(name: str) -> str:
 
 
 def switch(change: Change, tenant: TenantRecord, name: str, enabled: bool) -> Flag:
-    """Set a flag. When the response is sent, the change is in force on every worker, because some flags protect the
+    """Set a flag. When the response is sent, the change is active on every worker, because some flags protect the
     organization."""
     previous = with_defaults(tenant.feature_flags)[name]
     if previous is not enabled:

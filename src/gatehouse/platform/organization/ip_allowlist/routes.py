@@ -24,7 +24,7 @@ async def read_ip_allowlist(caller: AdminReader, tenant: OwnTenant) -> object:
 async def update_ip_allowlist(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.IpAllowlistUpdate, change: Changing
 ) -> object:
-    """Changes the fields in the body. When the response arrives, the change is in force on every worker. If `enabled`
+    """Changes the fields in the body. When the response arrives, the change is active on every worker. If `enabled`
     is false, the list is kept and not enforced."""
     service.update(change, tenant, body.sent())
     return service.to_shown(tenant)

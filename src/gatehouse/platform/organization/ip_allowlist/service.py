@@ -22,7 +22,7 @@ def to_shown(tenant: TenantRecord) -> schemas.IpAllowlist:
 
 
 def update(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> IpAllowlistValues:
-    """Change the allowlist. When the response is sent, the change is in force on every worker. Raises
+    """Change the allowlist. When the response is sent, the change is active on every worker. Raises
     `CallerAddressExcluded`."""
     before = read(tenant.ip_allowlist)
     after = read({**msgspec.to_builtins(before), **changes})

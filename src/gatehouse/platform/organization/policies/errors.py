@@ -3,9 +3,9 @@
 from typing import Final
 
 from gatehouse.foundation.errors import BadRequest, FieldFault, Unprocessable
-from gatehouse.foundation.http.envelopes import NAMED, ErrorForm
+from gatehouse.foundation.http.envelopes import NAMED, ErrorFormat
 
-FORM: Final[ErrorForm] = NAMED
+ERROR_FORMAT: Final[ErrorFormat] = NAMED
 
 
 class CallerHasNoFactor(BadRequest):

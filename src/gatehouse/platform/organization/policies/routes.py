@@ -36,7 +36,7 @@ async def update_session_policy(
 
 @router.get("/org/mfa-policy", response_model=schemas.MfaPolicy)
 async def read_mfa_policy_in_force(caller: AdminReader, tenant: OwnTenant, session: Session) -> schemas.MfaPolicy:
-    """Returns the policy for second factors that is in force, with the source of each value. If the configuration entry
+    """Returns the active policy for second factors, with the source of each value. If the configuration entry
     `mfa_required` is true, the level is `required`."""
     return await service.mfa_policy_in_force(session, tenant)
 
@@ -49,7 +49,7 @@ async def read_mfa_policy_in_force(caller: AdminReader, tenant: OwnTenant, sessi
 async def update_mfa_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.MfaPolicyUpdate, change: Changing
 ) -> schemas.MfaPolicy:
-    """Changes the fields in the body. When the response arrives, the change is in force. The level `required` starts
+    """Changes the fields in the body. When the response arrives, the change is active. The level `required` starts
     the grace period of `grace_period_hours`."""
     return await service.set_mfa_policy(change, tenant, body.sent())
 

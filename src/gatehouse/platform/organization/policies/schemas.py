@@ -1,4 +1,4 @@
-"""Bodies of the endpoints of the policies."""
+"""Request and response bodies of the session, MFA and retention policy endpoints."""
 
 import re
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from croniter import croniter
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
-from gatehouse.platform.organization.policies.values import Concurrency, Enforcement, MfaMethod
+from gatehouse.platform.organization.policies.values import ConcurrentSessions, Enforcement, MfaMethod
 from gatehouse.platform.organization.tenants.sources import Source, Sources
 
 SessionTimeout = Annotated[int, Field(ge=15, le=1440, examples=[480])]
@@ -34,14 +34,14 @@ def _in_utc(moment: datetime) -> datetime:
 
 
 class SessionPolicyUpdate(Body):
-    """A partial update: omitted fields keep their values. If only the session timeout is sent, the idle timeout is
-    reduced to it if necessary."""
+    """A partial update: omitted fields keep their values. If `session_timeout_minutes` is sent without
+    `idle_timeout_minutes` and is shorter than the current idle timeout, the idle timeout is reduced to it."""
 
     session_timeout_minutes: SessionTimeout = Field(default_factory=omitted)
     idle_timeout_minutes: IdleTimeout = Field(
         default_factory=omitted, description="Not longer than `session_timeout_minutes`."
     )
-    concurrent_sessions: Annotated[Concurrency, BeforeValidator(_as_text)] = Field(
+    concurrent_sessions: Annotated[ConcurrentSessions, BeforeValidator(_as_text)] = Field(
         default_factory=omitted, description="A number is converted to a string."
     )
     enforce_single_session: bool = Field(default_factory=omitted)
@@ -52,7 +52,7 @@ class SessionPolicyUpdate(Body):
 class SessionPolicy(ResponseBody):
     session_timeout_minutes: int
     idle_timeout_minutes: int
-    concurrent_sessions: Concurrency
+    concurrent_sessions: ConcurrentSessions
     enforce_single_session: bool
     refresh_token_enabled: bool
     refresh_token_ttl_days: int
@@ -86,19 +86,19 @@ class MfaPolicy(ResponseBody):
     sources: Annotated[
         dict[str, Source],
         Field(
-            description="Where each value comes from, by field. A level that the configuration `mfa_required` sets has"
-            " the source of that entry.",
+            description="The source of each value, by field. If the configuration entry `mfa_required` determines"
+            " `enforcement_level`, its source is the source of that entry.",
             examples=[{"enforcement_level": "environment", "grace_period_hours": "default"}],
         ),
     ]
 
 
-#: Matches five fields of numbers and of names of months and days. Seconds, random values, and names such as `@daily` do
-#: not match.
+#: Matches cron expressions with five fields. croniter's extensions (a field for seconds, random values `R`, names such
+#: as as `@daily`) do not match.
 _CRON: Final = re.compile(r"(?:(?:[0-9*/,-]|[A-Za-z]{3})+ ){4}(?:[0-9*/,-]|[A-Za-z]{3})+")
 
 
-def _schedule(text: str) -> str:
+def _normalize_schedule(text: str) -> str:
     """Return the schedule with one space between its five fields. Raises `ValueError` for an invalid schedule."""
     schedule = " ".join(text.split())
     if _CRON.fullmatch(schedule) is None or not _has_next_run(schedule):
@@ -115,7 +115,7 @@ def _has_next_run(schedule: str) -> bool:
     return True
 
 
-Schedule = Annotated[str, Field(max_length=100, examples=["0 2 * * *"]), AfterValidator(_schedule)]
+Schedule = Annotated[str, Field(max_length=100, examples=["0 2 * * *"]), AfterValidator(_normalize_schedule)]
 
 
 class RetentionPolicyUpdate(Body):

@@ -1,4 +1,4 @@
-"""Changes the policies for sessions, second factors and retention. When a response is sent, the change is in force on
+"""Changes the policies for sessions, second factors and retention. When a response is sent, the change is active on
 every worker."""
 
 from collections.abc import Mapping

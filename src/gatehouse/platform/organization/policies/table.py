@@ -36,7 +36,7 @@ async def mfa_policy(session: AsyncSession) -> MfaRules:
 
 
 async def second_factor_in_force(session: AsyncSession) -> SecondFactor:
-    """Return the policy in force, combined with the configuration entry `mfa_required`."""
+    """Return the active policy, combined with the configuration entry `mfa_required`."""
     return second_factor.read((await session.execute(_SECOND_FACTOR, {"tenant": session.info["tenant_id"]})).one())
 
 
@@ -47,7 +47,7 @@ async def level_forced_by(session: AsyncSession) -> Literal["organization", "env
 
 
 async def lacks_second_factor(session: AsyncSession, user_id: UUID) -> bool:
-    """Return whether the policy in force requires a second factor that this user does not have."""
+    """Return whether the active policy requires a second factor that this user does not have."""
     policy = await second_factor_in_force(session)
     user = (await session.execute(_USER_FACTORS, {"user": user_id})).one_or_none()
     if user is None:

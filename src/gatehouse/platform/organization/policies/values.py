@@ -2,7 +2,7 @@
 factors, and the records use the policy for retention."""
 
 from gatehouse.platform.live.replica.sign_in_policies import (
-    Concurrency,
+    ConcurrentSessions,
     Enforcement,
     MfaMethod,
     MfaRules,
@@ -11,7 +11,7 @@ from gatehouse.platform.live.replica.sign_in_policies import (
 from gatehouse.platform.records.hot import read_retention_policy
 
 __all__ = [
-    "Concurrency",
+    "ConcurrentSessions",
     "Enforcement",
     "MfaMethod",
     "MfaRules",

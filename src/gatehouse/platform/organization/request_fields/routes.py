@@ -21,6 +21,6 @@ async def read_request_fields(caller: AdminReader, tenant: OwnTenant, host: TheH
 async def update_request_fields(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.RequestFieldsUpdate, change: Changing, host: TheHost
 ) -> object:
-    """Replaces the list of allowed fields. When the response arrives, the list is in force on every worker."""
+    """Replaces the list of allowed fields. When the response arrives, the list is active on every worker."""
     service.update(change, tenant, body.allowed)
     return service.to_shown(tenant, host.settings)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gatehouse.engine.fields.tables import ALL_TOOLS, OPENAI_CHAT, TOOL
+from gatehouse.engine.fields.tables import ALL_TOOLS, NEVER_ALLOWED, OPENAI_CHAT, TOOL
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.request_fields import schemas
@@ -15,7 +15,7 @@ _GUARDED: Final = {**OPENAI_CHAT, ALL_TOOLS: TOOL}
 
 
 def update(change: Change, tenant: TenantRecord, allowed: list[str]) -> RequestFieldsValues:
-    """Replace the allowed fields. When the response is sent, the list is in force on every worker."""
+    """Replace the allowed fields. When the response is sent, the list is active on every worker."""
     before, after = read(tenant.request_fields), RequestFieldsValues(allowed=tuple(allowed))
     if store_changes(change, tenant, "request_fields", before, after):
         change.touch("policy", tenant.id, urgent=True)
@@ -29,7 +29,7 @@ def to_shown(tenant: TenantRecord, settings: Settings) -> schemas.RequestFields:
         refused=[
             schemas.RefusedField(field=name, reason=guard.reason)
             for name, guard in sorted(_GUARDED.items())
-            if name not in value.allowed
+            if name not in value.allowed or name in NEVER_ALLOWED
         ],
         unknown_fields=settings.unknown_fields,
         sources={

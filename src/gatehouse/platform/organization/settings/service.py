@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.platform.changes.change import DEFAULT_TENANT, Change
 from gatehouse.platform.organization.allowed_domains import service as allowed_domains
 from gatehouse.platform.organization.allowed_domains.table import all_domains
@@ -78,13 +77,9 @@ async def _set_own(change: Change, tenant: TenantRecord, values: Mapping[str, An
     if "slug" in changed and tenant.id == DEFAULT_TENANT:
         raise SlugOfOperators
     before = {name: getattr(tenant, _OWN_COLUMNS[name]) for name in changed}
-    for name, value in changed.items():
-        setattr(tenant, _OWN_COLUMNS[name], value)
-    tenant.updated_at = utc_now()
-    try:
+    tenant.assign({_OWN_COLUMNS[name]: value for name, value in changed.items()})
+    with unique(SlugTaken):
         await change.session.flush()
-    except IntegrityError:
-        raise SlugTaken from None
     change.record("organization.changed", "organization", tenant.id, **changed, before=before)
     if "timezone" in changed:
         # Budget periods begin at midnight in this time zone.

@@ -65,8 +65,8 @@ class ConfigKey(msgspec.Struct, frozen=True):
 
 
 def to_text(value: object) -> str:
-    """Return the value of a setting as text. Booleans are in lower case."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """Return the value of a setting as text. Booleans are in lower case. A setting without a value is empty."""
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
 def _setting(name: str, category: str, description: str) -> ConfigKey:
@@ -86,7 +86,7 @@ KEYS: Final[dict[str, ConfigKey]] = {
             "max_conversation_messages", "conversation", whole_number(1, 100_000), "1000",
             "Maximum number of messages of a conversation.",
         ),
-        ConfigKey("governance_enabled", "security", boolean, "true", "Policy rules are in force."),
+        ConfigKey("governance_enabled", "security", boolean, "true", "Policy rules are active."),
         ConfigKey(
             "registry_enforcement", "security", OneOf(("off", "warn", "block")), "off",
             "The action for models that the model registry does not list as validated.",
@@ -103,6 +103,12 @@ KEYS: Final[dict[str, ConfigKey]] = {
             "mfa_required", "auth", boolean, "false", "All users need a second factor for sensitive operations.",
         ),
         _setting("oauth_scope_enforcement", "auth", "The scopes of tokens are enforced."),
+        _setting(
+            "oauth_secret_grace_seconds", "auth",
+            "Time in seconds for which the previous secret of an OAuth client is accepted, if the rotation specifies"
+            " none.",
+        ),
+        _setting("mail_from", "mail", "Sender of the platform's mails; empty: no mail server is set up (SMTP_URL)."),
         _setting("rate_limit_requests_per_minute", "limits", "The general limit of requests a minute."),
         _setting("api_variant", "platform", "The variant of the API."),
     )

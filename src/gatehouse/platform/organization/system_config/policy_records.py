@@ -11,6 +11,6 @@ _QUERY = text("SELECT key, value FROM system_config WHERE tenant_id = :tenant")
 
 
 async def records(session: AsyncSession, tenant_id: TenantId) -> dict[str, str]:
-    """Return the values in force of all editable keys."""
+    """Return the effective values of all editable keys."""
     stored = {row.key: row.value for row in await session.execute(_QUERY, {"tenant": tenant_id})}
     return {name: effective_value(name, stored.get(name)) for name, key in KEYS.items() if key.editable}

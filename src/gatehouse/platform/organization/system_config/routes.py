@@ -21,7 +21,7 @@ async def _existing_key(name: Annotated[str, Path(alias="key")]) -> ConfigKey:
 
 @router.get("", response_model=list[Entry])
 async def list_configuration(caller: AdminReader, tenant: OwnTenant, session: Session, host: TheHost) -> list[Entry]:
-    """Lists all entries with the values that are in force. The `ETag` is the version of the organization."""
+    """Lists all entries with the effective values. The `ETag` is the version of the organization."""
     return await service.entries(session, host.settings)
 
 
@@ -33,6 +33,6 @@ async def set_configuration(
     body: NewValue,
     change: Changing,
 ) -> Entry:
-    """Sets the organization's own value of an entry. When the response arrives, the value is in force on every
+    """Sets the organization's own value of an entry. When the response arrives, the value is active on every
     worker."""
     return await service.put(change, tenant, key, body.value)

@@ -28,13 +28,13 @@ async def own_values(session: AsyncSession) -> dict[str, str]:
 
 
 async def values(session: AsyncSession) -> dict[str, str]:
-    """Return the values in force for the session's tenant, for all editable keys."""
+    """Return the effective values for the session's tenant, for all editable keys."""
     stored = await own_values(session)
     return {name: effective_value(name, stored.get(name)) for name, key in KEYS.items() if key.editable}
 
 
 async def value(session: AsyncSession, name: str) -> str:
-    """Return the value in force of an editable key."""
+    """Return the effective value of an editable key."""
     return effective_value(name, await own_value(session, name))
 
 
@@ -55,7 +55,7 @@ async def store(session: AsyncSession, tenant_id: TenantId, name: str, new: str)
 
 
 def effective_value(name: str, stored: str | None) -> str:
-    """Return the value in force of a key. `stored` is the organization's own value, or None."""
+    """Return the effective value of a key. `stored` is the organization's own value, or None."""
     if stored is not None:
         return stored
     value = environment_value(KEYS[name])
@@ -63,7 +63,8 @@ def effective_value(name: str, stored: str | None) -> str:
 
 
 def source(name: str, stored: str | None) -> Source:
-    """Return the source of the value in force of an editable key. `stored` is the organization's own value, or None."""
+    """Return the source of the effective value of an editable key. `stored` is the organization's own value, or
+    None."""
     if stored is not None:
         return "organization"
     return "default" if environment_value(KEYS[name]) is None else "environment"

@@ -1,4 +1,4 @@
-"""Where values in force come from."""
+"""Where effective values come from."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal

@@ -17,7 +17,7 @@ from gatehouse.policy.bundles import contents as bundle_contents
 from gatehouse.policy.bundles.contents import BundleContents
 
 #: Maximum number of organizations in the cache of a worker.
-MAX_CACHED: Final = 50
+MAX_CACHED_BUNDLES: Final = 50
 
 
 class _CachedContents(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class BundlePublisher:
         assert cached is not None
         self._cache[tenant_id] = cached
         self._cache.move_to_end(tenant_id)
-        if len(self._cache) > MAX_CACHED:
+        if len(self._cache) > MAX_CACHED_BUNDLES:
             self._cache.popitem(last=False)
         return cached.contents
 

@@ -1,6 +1,6 @@
 """Stores the policy versions and certificates that outposts confirm, in batches twice a second.
 
-An outpost confirms its version with each request for the next bundle (`If-None-Match`). So a change is in force at the
+An outpost confirms its version with each request for the next bundle (`If-None-Match`). So a change is active at the
 outpost from the time of that request. A version later than the platform's revision is ignored, because it comes from
 before the restore of a backup.
 """

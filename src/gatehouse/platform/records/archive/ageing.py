@@ -1,4 +1,4 @@
-"""Moves archived files from warm to cold, and deletes expired files, by the policy in force (docs/retention.md)."""
+"""Moves archived files from warm to cold, and deletes expired files, by the active policy (docs/retention.md)."""
 
 from datetime import date, timedelta
 from uuid import UUID
@@ -14,11 +14,11 @@ from gatehouse.platform.records.hot import HotRetention
 
 
 def age(writer: ArchiveWriter, tenant_id: UUID, policy: HotRetention) -> None:
-    """Move and delete those files of one organization that are due. Raises `Held`."""
+    """Move and delete those files of one organization that are due. Raises `UnderLegalHold`."""
     today = writer.now.date()
     for file in manifest.list_files(writer.connection, tenant_id):
         writer.check_stop()
-        if file.removed_at is None:
+        if not file.is_only_in_archive:
             continue
         last_warm_day, until = ends(file, policy)
         if until < today:
@@ -41,7 +41,7 @@ def _move(writer: ArchiveWriter, file: ArchiveFile, until: date) -> None:
     path = manifest.path("cold", file.records, file.tenant_id, until, file_id)
     manifest.begin(writer.connection, file_id, file.tenant_id, file.records, tier="cold", path=path)
     checkpoint = opened(writer.sealer, file.tenant_id, file.id, file.sealed_checkpoint)
-    writer.place.copy(file.path, path)
+    writer.storage.copy(file.path, path)
     writer.check(path, file.bytes, checkpoint.sha256)
     sealed = seal(writer.sealer, file.tenant_id, file_id, checkpoint)
     writer.keep(file._replace(id=file_id, tier="cold", path=path, sealed_checkpoint=sealed), (file,))
@@ -52,5 +52,5 @@ def _delete(writer: ArchiveWriter, file: ArchiveFile) -> None:
     sealed = seal(writer.sealer, file.tenant_id, file.id, msgspec.structs.replace(checkpoint, gone=True))
     with writer.connection.transaction():
         manifest.ensure_not_held(writer.connection, file.tenant_id)
-        writer.place.remove(file.path)
+        writer.storage.remove(file.path)
         manifest.note_expired(writer.connection, file.id, sealed)

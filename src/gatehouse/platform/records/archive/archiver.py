@@ -141,7 +141,7 @@ class Archiver(ArchiveWriter):
                 # Some of these events still wait to be forwarded to a SIEM, so the next run removes them.
                 return
         else:
-            with self.place.open(file.path) as source:
+            with self.storage.open(file.path) as source:
                 for keys in files.columns(source, "timestamp", "id"):
                     for begin in range(0, keys.num_rows, _REMOVAL_ROWS):
                         batch = keys.slice(begin, _REMOVAL_ROWS).to_pydict()

@@ -20,14 +20,15 @@ _MAX_PEOPLE_PER_PASS: Final = 1000
 
 
 def forget(writer: ArchiveWriter, tenant_id: UUID) -> None:
-    """Rewrite all files of the organization that name a person who is to be forgotten. Raises `Held` and `Unsound`."""
+    """Rewrite all files of the organization that name a person who is to be forgotten. Raises
+    `UnderLegalHold` and `DamagedFile`."""
     waiting = "SELECT person_id::text FROM archive_forgets WHERE tenant_id = %s ORDER BY since LIMIT %s"
     while people := {row[0] for row in writer.connection.execute(waiting, [tenant_id, _MAX_PEOPLE_PER_PASS])}:
         for file in manifest.list_files(writer.connection, tenant_id, records="audit_events"):
             if _names(writer, file, people):
                 # The new file gets a new seal. The old seal is checked first, so that a forged file does not become
                 # valid.
-                verifying.check(writer.sealer, writer.place, file)
+                verifying.check(writer.sealer, writer.storage, file)
                 anonymised_groups = partial(_anonymised_groups, writer, file, people)
                 writer.store(tenant_id, "audit_events", file.tier, anonymised_groups, replaces=(file,))
         delete = "DELETE FROM archive_forgets WHERE tenant_id = %s AND person_id = ANY(%s::uuid[])"
@@ -36,7 +37,7 @@ def forget(writer: ArchiveWriter, tenant_id: UUID) -> None:
 
 def _names(writer: ArchiveWriter, file: ArchiveFile, people: set[str]) -> bool:
     """Return whether the file contains personal data of one of the people."""
-    with writer.place.open(file.path) as source:
+    with writer.storage.open(file.path) as source:
         for group in files.columns(source, "actor_id", "resource_type", "resource_id", "salt", "details"):
             writer.check_stop()
             if any(_has_personal_data(row, people) for row in _candidates(group, people)):
@@ -65,7 +66,7 @@ def _is_about(row: dict[str, Any], people: set[str]) -> bool:
 
 
 def _anonymised_groups(writer: ArchiveWriter, file: ArchiveFile, people: set[str]) -> Generator[Any, None, None]:
-    with writer.place.open(file.path) as source:
+    with writer.storage.open(file.path) as source:
         for group in files.read(source):
             if any(_has_personal_data(row, people) for row in _candidates(group, people)):
                 yield pa.Table.from_pylist([_anonymised(row, people) for row in group.to_pylist()], schema=group.schema)

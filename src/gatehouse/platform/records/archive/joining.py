@@ -1,7 +1,8 @@
 """Joins the files of a month, so that an organization with few records does not have thousands of small files.
 
-A file expires with its last record, so the records of a joined file may stay up to a month longer than they would in
-separate files. This matters under a policy without a cold window, so files are not joined under such a policy.
+A file is deleted when its newest record expires. In a joined file, older records can therefore be kept up to a month
+longer. If the policy has no cold window, files are not joined, so that records are not kept longer than the policy
+states.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -23,23 +24,24 @@ pa: Any = LazyModule("pyarrow")
 
 
 def join(writer: ArchiveWriter, tenant_id: UUID, policy: HotRetention) -> None:
-    """Join the warm files of the organization for months that are completely older than the hot window. Raises `Held`
-    and `Unsound`."""
+    """Join the warm files of the organization for months that are completely older than the hot window. Raises
+    `UnderLegalHold` and `DamagedFile`."""
     if not policy.cold_retention_years:
         return
-    hot = hot_since(policy, writer.now)
-    for records in RECORDS:
+    hot_start = hot_since(policy, writer.now)
+    for record_type in RECORDS:
         candidates = [
             file
-            for file in manifest.list_files(writer.connection, tenant_id, records=records)
-            if file.tier == "warm" and file.removed_at is not None and _month(file) < (hot.year, hot.month)
+            for file in manifest.list_files(writer.connection, tenant_id, records=record_type)
+            if file.tier == "warm" and file.is_only_in_archive and _month(file) < (hot_start.year, hot_start.month)
         ]
         for _, month_files in groupby(candidates, key=_month):
-            for part in _parts(month_files):
-                for file in part:
+            for batch in _batches(month_files):
+                for file in batch:
                     writer.check_stop()
-                    verifying.check(writer.sealer, writer.place, file)
-                writer.store(tenant_id, records, "warm", partial(_joined_groups, writer, records, part), replaces=part)
+                    verifying.check(writer.sealer, writer.storage, file)
+                joined_groups = partial(_joined_groups, writer, record_type, batch)
+                writer.store(tenant_id, record_type, "warm", joined_groups, replaces=batch)
 
 
 def _month(file: ArchiveFile) -> tuple[int, int]:
@@ -47,31 +49,33 @@ def _month(file: ArchiveFile) -> tuple[int, int]:
     return last.year, last.month
 
 
-def _parts(month_files: Iterator[ArchiveFile]) -> Iterator[Sequence[ArchiveFile]]:
+def _batches(month_files: Iterator[ArchiveFile]) -> Iterator[Sequence[ArchiveFile]]:
     """Yield runs of two or more consecutive files that together fit into one file."""
-    part: list[ArchiveFile] = []
+    batch: list[ArchiveFile] = []
     for file in month_files:
-        rows = sum(previous.rows for previous in part) + file.rows
-        if part and not (_follows(part[-1], file) and rows <= files.MAX_FILE_ROWS):
-            if len(part) > 1:
-                yield part
-            part = []
-        part.append(file)
-    if len(part) > 1:
-        yield part
+        rows = sum(previous.rows for previous in batch) + file.rows
+        if batch and not (_can_join(batch[-1], file) and rows <= files.MAX_FILE_ROWS):
+            if len(batch) > 1:
+                yield batch
+            batch = []
+        batch.append(file)
+    if len(batch) > 1:
+        yield batch
 
 
-def _follows(before: ArchiveFile, file: ArchiveFile) -> bool:
+def _can_join(previous: ArchiveFile, file: ArchiveFile) -> bool:
     """Return whether the files may be joined. A file of audit events must contain an unbroken range of the chain."""
-    return before.last_sequence is None or before.last_sequence + 1 == file.first_sequence
+    return previous.last_sequence is None or previous.last_sequence + 1 == file.first_sequence
 
 
-def _joined_groups(writer: ArchiveWriter, records: Records, part: Sequence[ArchiveFile]) -> Generator[Any, None, None]:
-    """Yield the groups of the files, concatenated up to the usual size of a group."""
+def _joined_groups(
+    writer: ArchiveWriter, record_type: Records, batch: Sequence[ArchiveFile]
+) -> Generator[Any, None, None]:
+    """Yield row groups of the files. Consecutive groups are merged up to `GROUP_ROWS` rows."""
     pending: list[Any] = []
-    for file in part:
-        with writer.place.open(file.path) as source:
-            for group in files.read_as(records, source):
+    for file in batch:
+        with writer.storage.open(file.path) as source:
+            for group in files.read_as(record_type, source):
                 if pending and sum(table.num_rows for table in pending) + group.num_rows > files.GROUP_ROWS:
                     yield pa.concat_tables(pending)
                     pending = []

@@ -36,11 +36,11 @@ def checkpoint(sealer: Sealer, file: ArchiveFile) -> Checkpoint:
         raise DamagedFile(f"its checkpoint does not open under the master key: {error}") from None
 
 
-def check(sealer: Sealer, place: ArchiveStorage, file: ArchiveFile) -> None:
+def check(sealer: Sealer, storage: ArchiveStorage, file: ArchiveFile) -> None:
     """Read the whole file, and compare it with its checkpoint. Raises `DamagedFile`."""
     expected = checkpoint(sealer, file)
     try:
-        with place.open(file.path) as source:
+        with storage.open(file.path) as source:
             size, sha256 = files.digest(source)
     except OSError as error:
         raise DamagedFile(f"it cannot be read: {error}".split("\n", 1)[0]) from None
@@ -64,11 +64,11 @@ def chain_range(sealer: Sealer, file: ArchiveFile) -> ChainRange:
     )
 
 
-def events(place: ArchiveStorage, file: ArchiveFile) -> Iterator[dict[str, Any]]:
+def events(storage: ArchiveStorage, file: ArchiveFile) -> Iterator[dict[str, Any]]:
     """Yield the audit events of a file in the order of the chain, with the values that the database had. Raises
     `DamagedFile`."""
     try:
-        with place.open(file.path) as source:
+        with storage.open(file.path) as source:
             for group in files.read(source):
                 yield from map(_as_stored, group.to_pylist())
     except (OSError, pa.ArrowInvalid) as error:

@@ -43,6 +43,8 @@ async def events_after(session: AsyncSession, opened: OpenCursor) -> Sequence[Au
         # A period without an end includes events that arrive in the meantime.
         if until is not None:
             query = query.where(AuditEventRow.sequence <= sequences.last)
+    if "sequence" in filters:
+        query = query.where(AuditEventRow.sequence == int(filters.pop("sequence")))
     for name, value in filters.items():
         query = query.where(getattr(AuditEventRow, name) == value)
     return (await session.scalars(opened.apply(query, AuditEventRow.sequence, descending=descending))).all()

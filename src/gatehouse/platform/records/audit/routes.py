@@ -41,6 +41,7 @@ async def _filters(
     resource_type: ExactFilter = None,
     resource_id: ExactFilter = None,
     request_id: ExactFilter = None,
+    sequence: Annotated[int | None, Query(ge=1, le=2**63 - 1, description="Only the event with this number.")] = None,
     since: From = None,
     until: To = None,
 ) -> dict[str, str | None]:
@@ -52,6 +53,7 @@ async def _filters(
         "resource_type": resource_type,
         "resource_id": resource_id,
         "request_id": request_id,
+        "sequence": None if sequence is None else str(sequence),
         "from": None if since is None else since.isoformat(),
         "to": None if until is None else until.isoformat(),
     }

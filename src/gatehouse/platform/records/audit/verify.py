@@ -51,9 +51,9 @@ class AuditChain(NamedTuple):
 class Verifier:
     """Verifies the chains in one snapshot of the database. Raises `psycopg.Error`."""
 
-    def __init__(self, url: str, sealer: Sealer, place: ArchiveStorage) -> None:
+    def __init__(self, url: str, sealer: Sealer, storage: ArchiveStorage) -> None:
         self._sealer = sealer
-        self._place = place
+        self._storage = storage
         self._connection = roles.connect(url, SERVICE_ROLE, connect_timeout=10)
         self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         self._connection.read_only = True
@@ -80,7 +80,7 @@ class Verifier:
             try:
                 file_range = verifying.chain_range(self._sealer, file)
                 if file.state == "kept":
-                    verifying.check(self._sealer, self._place, file)
+                    verifying.check(self._sealer, self._storage, file)
                     yield from self._check_file(file, sequence, previous)
                 elif (file_range.first, file_range.prev_hash) != (sequence + 1, previous):
                     yield Break(sequence + 1, "missing: the archived range does not begin there")
@@ -101,7 +101,7 @@ class Verifier:
             yield Break(sequence, f"differs from the end that the chain's head names ({chain.sequence})")
 
     def _check_file(self, file: ArchiveFile, sequence: int, previous: bytes) -> Iterator[Break]:
-        for event in verifying.events(self._place, file):
+        for event in verifying.events(self._storage, file):
             row = SimpleNamespace(**event)
             row.details = msgspec.json.decode(row.details)
             yield from self._check_event(row, sequence, previous)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from gatehouse.foundation.http.lists import PageWindow, page_window
 from gatehouse.platform.records.by_day import RecordFilters
 from gatehouse.platform.records.dlp_events.schemas import Direction, DlpEventsPage, Status
-from gatehouse.platform.records.dlp_events.table import EVENTS, DlpEventRow
+from gatehouse.platform.records.dlp_events.table import DLP_EVENT_RECORDS, DlpEventRow
 from gatehouse.platform.records.filters import ExactFilter, From, To
 from gatehouse.platform.request.callers import RESPONSES, DlpReader
 from gatehouse.platform.request.injected import Session
@@ -39,6 +39,6 @@ async def list_dlp_events(
     caller: DlpReader, session: Session, window: Window, filters: Annotated[RecordFilters, Depends(_filters)]
 ) -> dict[str, Any]:
     """Lists the findings of detection in the organization's requests, newest first."""
-    read = EVENTS.page_without_counts if filters.uncounted else EVENTS.page
+    read = DLP_EVENT_RECORDS.page_without_counts if filters.uncounted else DLP_EVENT_RECORDS.page
     rows, total = await read(session, window, filters)
     return window.envelope("items", rows, total)

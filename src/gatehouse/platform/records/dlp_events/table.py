@@ -34,8 +34,8 @@ class DlpEventRow(Row):
     source: Mapped[str | None]
 
 
-#: The number of events of each kind and day (UTC). The table has no primary key, because columns of the kind may be
-#: null.
+#: Number of events per day (UTC), user, entity type, direction and status. There is no primary key, because `user_id`
+#: and `entity_type` may be null.
 dlp_event_counts = Table(
     "dlp_event_counts",
     Row.metadata,
@@ -51,4 +51,4 @@ dlp_event_counts = Table(
     ),
 )
 
-EVENTS = CountedRecords(DlpEventRow, dlp_event_counts)
+DLP_EVENT_RECORDS = CountedRecords(DlpEventRow, dlp_event_counts)

@@ -10,7 +10,7 @@ request counts in the minute in which it ended, so a request of ten minutes is i
 an interrupted stream is unknown, so the stream counts in the minute in which it began.
 
     errors        the provider or the gateway failed: status 500 and above, or a stream that ended early
-    blocked       a rule, a limit, a budget or a kill switch stopped the request; this does not count as an error
+    blocked       a rule, a limit, a budget or a kill switch stopped the request; this is not treated as an error
     dlp_triggers  requests in which a DLP rule acted; logging alone does not count
     latency       latencies of requests that were answered or failed, without those that were refused
 """

@@ -1,17 +1,19 @@
 """Totals of the requests of model aliases, by alias or deployment."""
 
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
+from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.foundation.http.lists import PageWindow
 from gatehouse.platform.records.minutes.table import Totals
 
 AliasPart: TypeAlias = Literal["model_alias", "deployment"]
-#: Maximum number of aliases or deployments in a result, those with the most requests first.
+#: Maximum number of aliases or deployments with a series, those with the most requests first.
 MAX_PARTS: Final = 50
 MAX_COUNTS: Final = 200
 
@@ -38,6 +40,9 @@ WITH points AS (
 )
 SELECT * FROM ranked WHERE place <= :parts ORDER BY place, start
 """)  # noqa: S608
+_SORT_COLUMNS: Final = {
+    "cost_usd": "cost_usd", "requests": "requests", "errors": "errors", "name": "lower(model_alias)",
+}  # fmt: skip
 _COUNTS: Final = text(
     "SELECT model_alias, provider, model_id, shadow, sum(requests)::bigint, sum(cost_usd),"
     " (sum(sum(requests)) FILTER (WHERE NOT shadow) OVER (PARTITION BY model_alias))::bigint FROM alias_hours"
@@ -56,6 +61,27 @@ class AliasSeries(NamedTuple):
     provider: str | None
     model_id: str | None
     shadow: bool
+
+
+class AliasSpend(NamedTuple):
+    """The totals of an alias, or of a deployment of one. `provider` and `model_id` are as in `AliasSeries`."""
+
+    model_alias: str
+    provider: str | None
+    model_id: str | None
+    shadow: bool
+    requests: int
+    errors: int
+    cost_usd: Decimal
+
+
+class AliasSums(NamedTuple):
+    """The number of aliases or deployments, and the totals of all of them."""
+
+    items: int
+    requests: int
+    errors: int
+    cost_usd: Decimal
 
 
 class DeploymentCount(NamedTuple):
@@ -92,6 +118,45 @@ async def series_of_parts(
         totals = Totals(*row[width + 1 : width + 1 + len(Totals._fields)])
         parts.setdefault(AliasSeries(*row[:width]), {})[row[width]] = totals
     return parts
+
+
+@cache
+def _page_query(sort: str) -> TextClause:
+    name, direction = sort.removeprefix("-"), "DESC" if sort.startswith("-") else "ASC"
+    columns = (_SORT_COLUMNS[name], "model_alias", "coalesce(provider, '')", "coalesce(model_id, '')", "shadow")
+    order = ", ".join(f"{column} {direction}" for column in columns)
+    return text(f"""
+WITH items AS MATERIALIZED (
+    SELECT model_alias, CASE WHEN :whole THEN NULL ELSE provider END AS provider,
+        CASE WHEN :whole THEN NULL ELSE model_id END AS model_id, NOT :whole AND shadow AS shadow,
+        sum(requests)::bigint AS requests, sum(errors)::bigint AS errors, sum(cost_usd) AS cost_usd
+    FROM alias_hours
+    WHERE tenant_id = :tenant AND (hour AT TIME ZONE 'UTC')::date BETWEEN :since AND :until
+        AND (CAST(:alias AS text) IS NULL OR model_alias = :alias)
+    GROUP BY 1, 2, 3, 4
+), sums AS (
+    SELECT count(*) AS items, coalesce(sum(requests), 0)::bigint AS all_requests,
+        coalesce(sum(errors), 0)::bigint AS all_errors, coalesce(sum(cost_usd), 0) AS all_cost
+    FROM items
+)
+SELECT sums.*, page.* FROM sums
+LEFT JOIN (SELECT * FROM items ORDER BY {order} LIMIT :limit OFFSET :offset) AS page ON true ORDER BY {order}
+""")  # noqa: S608
+
+
+async def page(
+    session: AsyncSession, window: PageWindow, by: AliasPart, sort: str, *, since: date, until: date, alias: str | None
+) -> tuple[list[AliasSpend], AliasSums]:
+    """Return the window's aliases or deployments, and the totals of all. `since` and `until` are the first and the last
+    day (UTC). `sort` is a name of `_SORT_COLUMNS`, with a leading minus for descending order."""
+    values = {
+        "tenant": session.info["tenant_id"], "whole": by == "model_alias", "alias": alias, "since": since,
+        "until": until, "limit": window.limit, "offset": window.offset,
+    }  # fmt: skip
+    rows = (await session.execute(_page_query(sort), values)).all()
+    width = len(AliasSums._fields)
+    # An empty page has one row, which contains only the totals.
+    return [AliasSpend(*row[width:]) for row in rows if row[width] is not None], AliasSums(*rows[0][:width])
 
 
 async def counts(

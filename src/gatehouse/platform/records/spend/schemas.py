@@ -8,9 +8,13 @@ from uuid import UUID
 from pydantic import Field, PlainSerializer
 
 from gatehouse.foundation.http.bodies import ResponseBody
+from gatehouse.platform.records.minutes.aliases import AliasPart
 
 SpentBy: TypeAlias = Literal["group", "user", "api_key"]
 Sort: TypeAlias = Literal["cost_usd", "-cost_usd", "requests", "-requests", "tokens", "-tokens", "name", "-name"]
+AliasSort: TypeAlias = Literal[
+    "cost_usd", "-cost_usd", "requests", "-requests", "errors", "-errors", "name", "-name"
+]  # fmt: skip
 Usd = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 
 
@@ -50,6 +54,37 @@ class SpendPage(ResponseBody):
     until: Annotated[date, Field(description="Last day of the period (UTC).")]
     items: list[SpendItem]
     sum: Annotated[SpendTotals, Field(description="Totals of all items, not only of this page.")]
+    total: Annotated[int, Field(description="Number of all items.")]
+    page: int
+    page_size: int
+
+
+class AliasSpendTotals(ResponseBody):
+    requests: Annotated[int, Field(description="Requests to model aliases, with copies for shadows.")]
+    errors: Annotated[int, Field(description="Requests in which the provider or the gateway failed.")]
+    cost_usd: Annotated[Usd, Field(description="Cost, without requests whose price is unknown.", examples=[1.25])]
+
+
+class AliasSpendItem(AliasSpendTotals):
+    model_alias: Annotated[str, Field(examples=["fast"])]
+    provider: Annotated[
+        str | None,
+        Field(
+            description="The deployment to which the requests were sent. Null with `by=model_alias`, and for requests"
+            " that reached no deployment, or that all deployments failed.",
+            examples=["openai"],
+        ),
+    ]
+    model_id: Annotated[str | None, Field(description="As `provider`.", examples=["gpt-4o-mini"])]
+    shadow: Annotated[bool, Field(description="Whether these are copies for a shadow. False with `by=model_alias`.")]
+
+
+class AliasSpendPage(ResponseBody):
+    by: AliasPart
+    since: Annotated[date, Field(description="First day of the period (UTC).")]
+    until: Annotated[date, Field(description="Last day of the period (UTC).")]
+    items: list[AliasSpendItem]
+    sum: Annotated[AliasSpendTotals, Field(description="Totals of all items, not only of this page.")]
     total: Annotated[int, Field(description="Number of all items.")]
     page: int
     page_size: int

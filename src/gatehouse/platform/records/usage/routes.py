@@ -115,7 +115,7 @@ async def read_usage_series(
     ] = None,
 ) -> UsageSeries:
     """Returns the organization's requests and cost: of today by the hour, or of the last 7 or 30 days, including today,
-    by the day (UTC). A request counts when it ends."""
+    by the day (UTC). A request is counted when it ends."""
     return await listing.usage_series(session, period, alias=model_alias, by=by)
 
 

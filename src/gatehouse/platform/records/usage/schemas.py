@@ -87,7 +87,7 @@ class UsageAttempt(ResponseBody):
     credential: Annotated[
         str | None,
         Field(
-            description="Label of the provider's credential. Null if it has only one and no deployment names it.",
+            description="Label of the provider's credential. Null if it has only one and no deployment specifies it.",
             examples=["second"],
         ),
     ]
@@ -124,7 +124,7 @@ class UsagePoint(ResponseBody):
     requests: Annotated[int, Field(description="Requests that ended in this hour or day, including refused requests.")]
     errors: Annotated[int, Field(description="Requests in which the provider or the gateway failed.")]
     blocked: Annotated[int, Field(description="Requests that a rule, a limit, a budget or a kill switch stopped.")]
-    dlp_triggers: Annotated[int, Field(description="Requests in which a DLP rule acted. Logging alone does not count.")]
+    dlp_triggers: Annotated[int, Field(description="Requests in which a DLP rule acted. Logging alone is not counted.")]
     cost_usd: Annotated[Cost, Field(description="Cost, without requests whose price is unknown.", examples=[1.25])]
 
 

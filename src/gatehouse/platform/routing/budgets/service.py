@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.routing.budgets import table
@@ -64,10 +64,8 @@ async def create(change: Change, new: NewBudget) -> BudgetRow:
     now = utc_now()
     row = BudgetRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
     session.add(row)
-    try:
+    with unique(BudgetExists):
         await session.flush()
-    except IntegrityError:
-        raise BudgetExists from None
     await begin_budget(
         session, row.id, tenant_id=change.tenant_id, scope_type=new.scope_type, scope_id=row.scope_id,
         period=new.period, zone=ZoneInfo(await table.timezone(session)),

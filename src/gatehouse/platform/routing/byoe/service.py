@@ -41,7 +41,7 @@ async def create(change: Change, sealer: Sealer, new: NewByoe, guard: EgressGuar
     await _set_key(change, sealer, row, new.api_key)
     await _set_models(change, row.id, new.models)
     change.record("provider.created", "provider", row.id, kind=KIND, models=_ids(new.models), **config)
-    providers.touch(change)
+    providers.recompile_policy(change)
     return await _shown(change, row)
 
 
@@ -78,7 +78,7 @@ async def update(change: Change, sealer: Sealer, row: ProviderRow, body: ByoeUpd
         details["models"] = _ids(body.models)
     row.updated_at = utc_now()
     change.record("provider.updated", "provider", row.id, **details)
-    providers.touch(change)
+    providers.recompile_policy(change)
     return await _shown(change, row)
 
 
@@ -97,7 +97,7 @@ async def delete(change: Change, row: ProviderRow) -> None:
         change.touch("provider_health", change.tenant_id)
     await change.session.delete(row)
     change.record("provider.deleted", "provider", row.id, kind=row.kind)
-    providers.touch(change)
+    providers.recompile_policy(change)
 
 
 async def _set_models(change: Change, provider_id: str, models: Sequence[ByoeModel]) -> None:

@@ -101,7 +101,7 @@ class Considered:
     def _not_eligible(self, option: Option) -> str | None:
         if option.name not in self._chain:
             if self.call_request.call.model != AUTO:
-                return "the request names another model, and this one is not in the fallback chain"
+                return "the request specifies another model, and this one is not in the fallback chain"
             if self.policy.strategy == "manual_fallback":
                 return "not in the fallback chain"
             if option.name not in self._pool:

@@ -4,9 +4,9 @@ from typing import Final
 from uuid import UUID
 
 from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
-from gatehouse.foundation.http.envelopes import CODED, ErrorForm
+from gatehouse.foundation.http.envelopes import CODED, ErrorFormat
 
-FORM: Final[ErrorForm] = CODED
+ERROR_FORMAT: Final[ErrorFormat] = CODED
 
 
 class RoutingPolicyNotFound(NotFound):

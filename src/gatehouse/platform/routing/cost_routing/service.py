@@ -137,12 +137,11 @@ def _by_deployment(counts: list[DeploymentCount]) -> list[ByDeployment]:
 async def _change(change: Change, row: RoutingPolicyRow, sent: dict[str, Any]) -> RoutingPolicyRow:
     values = _columns(sent)
     with change.session.no_autoflush:
-        changed = {name for name, value in values.items() if getattr(row, name) != value}
-        for name in changed:
-            setattr(row, name, values[name])
+        changed = row.differing(values)
+        if changed:
+            row.assign(changed)
         await _check(change.session, row, set(values))
     if changed:
-        row.updated_at = utc_now()
         _record(change, "routing_policy.updated", row, changed=sent)
     return row
 

@@ -4,10 +4,11 @@ required (docs/mfa.md)."""
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query, Response
 
 from gatehouse.foundation.errors import Unprocessable
 from gatehouse.foundation.http.envelopes import ParameterFault
+from gatehouse.foundation.http.lists import TOTAL_COUNT_HEADER, OptionalWindow, optional_window, search_parameter
 from gatehouse.platform.request.callers import (
     RESPONSES,
     Admin,
@@ -18,7 +19,7 @@ from gatehouse.platform.request.injected import Changing, Session
 from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.kill_switch import service
 from gatehouse.platform.routing.kill_switch.schemas import (
-    Disable,
+    DisableRequest,
     ModelState,
     PropagationReport,
     ProviderSummary,
@@ -29,25 +30,42 @@ from gatehouse.platform.routing.kill_switch.schemas import (
 
 router = APIRouter(prefix="/api/v1/admin/kill-switch", tags=["Kill switch"], responses=RESPONSES)
 
-#: The body is optional in Python only, so that the error of a missing body names `reason`.
+Search = Annotated[str | None, search_parameter("Part of the provider's id or name, or of the model's id or name.")]
+Window = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
+
+#: The body is optional in Python only, so that the error of a missing body identifies `reason`.
 _BODY: dict[str, Any] = {"requestBody": {"required": True}}
 
 
-def _reason(body: Disable | None) -> Reason:
+def _reason(body: DisableRequest | None) -> Reason:
     if body is None:
         raise Unprocessable(faults=[ParameterFault(("body", "reason"), "Field required", kind="missing")])
     return body.reason
 
 
 @router.get("/providers", response_model=list[ProviderSummary])
-async def list_kill_switches(caller: AdminReader, session: Session) -> object:
-    """Lists every provider with its models and their switches."""
-    return await service.summaries(session)
+async def list_kill_switches(
+    caller: AdminReader,
+    session: Session,
+    window: Window,
+    response: Response,
+    *,
+    search: Search = None,
+    kill_switch_active: Annotated[
+        bool | None, Query(description="Only models that a switch stops, or only the others.")
+    ] = None,
+) -> object:
+    """Lists models and their switches by provider. `limit` and `offset` count models; a provider without models is
+    treated as one. If a provider's models are on several pages, each page has the provider with the models of this
+    page. The header `X-Total-Count` has the number of all matching models."""
+    summaries, total = await service.summaries(session, window, search=search, stopped=kill_switch_active)
+    response.headers[TOTAL_COUNT_HEADER] = str(total)
+    return summaries
 
 
 @router.post("/providers/{provider}/disable", response_model=SwitchedProvider, openapi_extra=_BODY)
 async def disable_provider_models(
-    caller: Admin, provider: str, change: Changing, host: TheHost, body: Disable | None = None
+    caller: Admin, provider: str, change: Changing, host: TheHost, body: DisableRequest | None = None
 ) -> object:
     """Switches off the provider: all of its models, including those added later, until it is released.
 
@@ -70,7 +88,7 @@ async def read_kill_switch(caller: AdminReader, model_config_id: UUID, session: 
 
 @router.post("/models/{model_config_id}/disable", response_model=SwitchedModel, openapi_extra=_BODY)
 async def disable_model(
-    caller: Admin, model_config_id: UUID, change: Changing, host: TheHost, body: Disable | None = None
+    caller: Admin, model_config_id: UUID, change: Changing, host: TheHost, body: DisableRequest | None = None
 ) -> object:
     """Switches one model off. The provider's other models are not affected."""
     return await service.switch_model(change, host, model_config_id, _reason(body))

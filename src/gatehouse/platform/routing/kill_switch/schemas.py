@@ -11,7 +11,7 @@ from gatehouse.foundation.http.bodies import Body, ResponseBody
 Reason = Literal["maintenance", "cost_runaway", "security_event", "other"]
 
 
-class Disable(Body):
+class DisableRequest(Body):
     reason: Annotated[Reason, Field(examples=["cost_runaway"])]
 
 
@@ -21,55 +21,65 @@ class ModelState(ResponseBody):
     model_id: Annotated[str, Field(examples=["echo"])]
     display_name: str | None
     is_active: Annotated[bool, Field(description="The catalog's flag, independent of the kill switch.")]
-    kill_switch_active: Annotated[bool, Field(description="Whether its own switch or its provider's is engaged.")]
-    kill_switch_disabled_at: Annotated[datetime | None, Field(description="Since when it is off.")]
+    kill_switch_active: Annotated[bool, Field(description="Whether the model or its provider is switched off.")]
+    kill_switch_disabled_at: Annotated[
+        datetime | None, Field(description="When the model was switched off; null if it is on.")
+    ]
     disabled_reason: Reason | None
 
 
 class ProviderSummary(ResponseBody):
     provider: Annotated[str, Field(examples=["sandbox"])]
-    total_models: int
-    kill_switch_disabled_count: int
+    total_models: Annotated[int, Field(description="All models of the provider, also those that are not in `models`.")]
+    kill_switch_disabled_count: Annotated[int, Field(description="Models of the provider that are switched off.")]
     kill_switch_active: Annotated[bool, Field(description="Whether the provider or any of its models is switched off.")]
     provider_disabled_at: Annotated[
-        datetime | None, Field(description="Since when the provider as a whole is off, later models included.")
+        datetime | None,
+        Field(
+            description="When the whole provider was switched off. This also applies to models that are added later."
+            " Null if the provider is on."
+        ),
     ]
     provider_disabled_reason: Reason | None
     models: list[ModelState]
 
 
-class HowFar(ResponseBody):
+class PropagationStatus(ResponseBody):
     """The workers that have confirmed a change, and those that have not."""
 
-    confirmed: Annotated[int, Field(description="Workers that apply it.", examples=[4])]
-    total: Annotated[int, Field(description="Live workers.", examples=[4])]
-    pending: Annotated[list[str], Field(description="Names of workers that may not apply it yet.")]
-    elapsed_ms: Annotated[float, Field(description="How long the call waited for them.", examples=[7.2])]
+    confirmed: Annotated[int, Field(description="Number of workers that have confirmed the change.", examples=[4])]
+    total: Annotated[int, Field(description="Number of live workers.", examples=[4])]
+    pending: Annotated[list[str], Field(description="Names of the workers that have not confirmed the change.")]
+    elapsed_ms: Annotated[
+        float, Field(description="Milliseconds that the call waited for confirmations.", examples=[7.2])
+    ]
 
 
 class SwitchedModel(ModelState):
-    propagation: HowFar
+    propagation: PropagationStatus
 
 
 class SwitchedProvider(ProviderSummary):
-    propagation: HowFar
+    propagation: PropagationStatus
 
 
 class Worker(ResponseBody):
     name: Annotated[str, Field(examples=["gateway-7-1204"])]
-    revision: Annotated[int, Field(description="The last revision that it has confirmed.")]
+    revision: Annotated[int, Field(description="The last revision that the worker has confirmed.")]
     seen_at: datetime
 
 
-class ReachedOutpost(ResponseBody):
+class OutpostPropagation(ResponseBody):
     outpost_id: UUID
     confirmed_at: Annotated[datetime | None, Field(description="When the outpost confirmed the change.")]
-    elapsed_ms: Annotated[float | None, Field(description="From the change to the confirmation.", examples=[120.4])]
+    elapsed_ms: Annotated[
+        float | None, Field(description="Milliseconds between the change and the confirmation.", examples=[120.4])
+    ]
 
 
 class ConnectedOutpost(ResponseBody):
     outpost_id: UUID
-    version: Annotated[int, Field(description="Version of the policy in force at the outpost; 0 without one.")]
+    version: Annotated[int, Field(description="Version of the outpost's active policy; 0 if it has none.")]
     seen_at: datetime
     certificate_serial: str
     certificate_ends: datetime
@@ -79,17 +89,20 @@ class RecentChange(ResponseBody):
     revision: int
     at: datetime
     topic: Annotated[str, Field(description="The kind of change.", examples=["switch"])]
-    targets: Annotated[list[str], Field(description="`provider/model-id` of models, otherwise ids; the first 100.")]
+    targets: Annotated[
+        list[str], Field(description="Changed objects: models as `provider/model-id`, others by id. At most 100.")
+    ]
     target_count: int
-    confirmed: Annotated[int, Field(description="Live workers that apply it now.")]
+    confirmed: Annotated[int, Field(description="Number of live workers that have confirmed the change.")]
     total: int
     pending: list[str]
     outposts: Annotated[
-        list[ReachedOutpost], Field(description="Outposts seen in the last day. Calls do not wait for them.")
+        list[OutpostPropagation],
+        Field(description="Outposts that were seen in the last day. A change does not wait for them."),
     ]
 
 
 class PropagationReport(ResponseBody):
     nodes: list[Worker]
-    outposts: Annotated[list[ConnectedOutpost], Field(description="The 200 that were seen last.")]
-    changes: Annotated[list[RecentChange], Field(description="Newest first.")]
+    outposts: Annotated[list[ConnectedOutpost], Field(description="At most 200, most recently seen first.")]
+    changes: Annotated[list[RecentChange], Field(description="The newest comes first.")]

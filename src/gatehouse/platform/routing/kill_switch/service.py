@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.foundation.http.lists import OptionalWindow
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.changes.change import DEFAULT_TENANT, Change
 from gatehouse.platform.live.nodes import Propagation, live_nodes
@@ -21,11 +22,11 @@ from gatehouse.platform.routing.kill_switch.errors import (
 )
 from gatehouse.platform.routing.kill_switch.schemas import (
     ConnectedOutpost,
-    HowFar,
     ModelState,
+    OutpostPropagation,
     PropagationReport,
+    PropagationStatus,
     ProviderSummary,
-    ReachedOutpost,
     Reason,
     RecentChange,
     SwitchedModel,
@@ -35,13 +36,21 @@ from gatehouse.platform.routing.kill_switch.schemas import (
 from gatehouse.platform.routing.kill_switch.table import State
 
 
-async def summaries(session: AsyncSession) -> list[ProviderSummary]:
-    """Return every provider, including those without models, and removed ones that still have models or a switch."""
+async def summaries(
+    session: AsyncSession, window: OptionalWindow, *, search: str | None, stopped: bool | None
+) -> tuple[list[ProviderSummary], int]:
+    """Return the window's models by provider, and the number of all that match. Providers without models, and removed
+    ones that still have models or a switch, are included. The counts of a provider include models that do not match."""
+    rows, total = await table.rows(session, window, search=search, stopped=stopped)
+    by_provider = {
+        provider: [row for row in models if row.id is not None]
+        for provider, models in groupby(rows, key=lambda row: str(row.provider))
+    }
     switches = await table.provider_switches(session)
-    by_provider = {provider: _summary(provider, [], switches) for provider in await table.provider_ids(session)}
-    for provider, models in groupby(await table.all_states(session), key=lambda model: str(model.provider)):
-        by_provider[provider] = _summary(provider, list(models), switches)
-    return [by_provider[provider] for provider in sorted(by_provider)]
+    counts = await table.counts(session, list(by_provider))
+    return [
+        _summary(provider, models, switches, counts.get(provider, (0, 0))) for provider, models in by_provider.items()
+    ], total
 
 
 async def model(session: AsyncSession, model_config_id: UUID) -> ModelState:
@@ -86,7 +95,8 @@ async def switch_provider(change: Change, host: Host, provider: str, reason: Rea
     await table.switch_provider(change.session, change.tenant_id, provider, reason)
     change.touch("provider_switch", f"{change.tenant_id}/{provider}", urgent=True)
     states = await _switch(change, ids, reason)
-    shown = _summary(provider, states, await table.provider_switches(change.session))
+    counts = len(states), sum(state.kill_switch_active for state in states)
+    shown = _summary(provider, states, await table.provider_switches(change.session), counts)
     return SwitchedProvider(**dict(shown), propagation=await _commit(change, host))
 
 
@@ -100,7 +110,9 @@ async def report(session: AsyncSession, host: Host, caller: Caller, limit: int) 
     for row in changes:
         pending = [node.name for node in nodes if node.revision < row.revision]
         propagation = {"confirmed": len(nodes) - len(pending), "total": len(nodes), "pending": pending}
-        reached = [_reached(row.at, outpost_id, at) for outpost_id, at in confirmations.get(row.revision, ())]
+        reached = [
+            _outpost_propagation(row.at, outpost_id, at) for outpost_id, at in confirmations.get(row.revision, ())
+        ]
         shown.append(RecentChange.model_validate({**row._mapping, **propagation, "outposts": reached}))
     return PropagationReport(
         nodes=[Worker.model_validate(node) for node in nodes],
@@ -109,11 +121,11 @@ async def report(session: AsyncSession, host: Host, caller: Caller, limit: int) 
     )
 
 
-def _reached(changed_at: datetime, outpost_id: UUID, confirmed_at: datetime | None) -> ReachedOutpost:
+def _outpost_propagation(changed_at: datetime, outpost_id: UUID, confirmed_at: datetime | None) -> OutpostPropagation:
     elapsed_ms = None
     if confirmed_at is not None:
         elapsed_ms = round(max(0.0, (confirmed_at - changed_at).total_seconds()) * 1000, 1)
-    return ReachedOutpost(outpost_id=outpost_id, confirmed_at=confirmed_at, elapsed_ms=elapsed_ms)
+    return OutpostPropagation(outpost_id=outpost_id, confirmed_at=confirmed_at, elapsed_ms=elapsed_ms)
 
 
 async def _switch(change: Change, ids: list[UUID], reason: Reason | None) -> list[State]:
@@ -130,23 +142,28 @@ async def _switch(change: Change, ids: list[UUID], reason: Reason | None) -> lis
     return states
 
 
-async def _commit(change: Change, host: Host) -> HowFar:
+async def _commit(change: Change, host: Host) -> PropagationStatus:
     """Commit and return who has confirmed the change, which is part of the response."""
     propagation = await commit(change, host)
-    return HowFar.model_validate(propagation or Propagation(confirmed=0, total=0, pending=[], elapsed_ms=0.0))
+    return PropagationStatus.model_validate(
+        propagation or Propagation(confirmed=0, total=0, pending=[], elapsed_ms=0.0)
+    )
 
 
-def _summary(provider: str, models: Sequence[State], switches: Mapping[str, Any]) -> ProviderSummary:
-    states = sorted((ModelState.model_validate(model) for model in models), key=lambda model: model.model_id)
-    switched_off = sum(model.kill_switch_active for model in states)
+def _summary(
+    provider: str, models: Sequence[State], switches: Mapping[str, Any], counts: tuple[int, int]
+) -> ProviderSummary:
+    """Return the form of a provider with some of its models. `counts` are the numbers of all its models, and of those
+    that a switch stops."""
+    total, switched_off = counts
     return ProviderSummary(
         provider=provider,
-        total_models=len(states),
+        total_models=total,
         kill_switch_disabled_count=switched_off,
         kill_switch_active=switched_off > 0 or provider in switches,
         provider_disabled_at=switches[provider].disabled_at if provider in switches else None,
         provider_disabled_reason=switches[provider].reason if provider in switches else None,
-        models=states,
+        models=sorted((ModelState.model_validate(model) for model in models), key=lambda model: model.model_id),
     )
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.foundation.http.lists import OptionalWindow
 from gatehouse.foundation.identity import TenantId
 
 #: Topics of changes that revoke a right, whose propagation is reported.
@@ -26,7 +27,27 @@ _STATE: Final = (
     f" {_SINCE} AS kill_switch_disabled_at,"
     f" COALESCE(disabled_reason, {_OF_PROVIDER.format('reason')}) AS disabled_reason"
 )
-_ALL = text(f"SELECT {_STATE} FROM model_configs ORDER BY provider, model_id")  # noqa: S608 - constants of this file
+# A row for each model, and for each provider without models. The names are in the order of their bytes.
+_ROWS: Final = f"""
+WITH named AS (
+    SELECT id AS provider, name FROM providers
+    UNION SELECT provider, NULL FROM (SELECT provider FROM provider_kill_switches UNION SELECT provider
+        FROM model_configs) AS used WHERE NOT EXISTS (SELECT FROM providers p WHERE p.id = used.provider)
+), states AS (SELECT {_STATE} FROM model_configs)
+SELECT n.provider, m.id, m.model_id, m.display_name, m.is_active, m.kill_switch_active, m.kill_switch_disabled_at,
+    m.disabled_reason
+FROM named n LEFT JOIN states m ON m.provider = n.provider
+WHERE strpos(lower(concat_ws(E'\\x01', n.provider, n.name, m.model_id, m.display_name)),
+    lower(CAST(:search AS text))) > 0
+    AND (CAST(:stopped AS boolean) IS NULL OR CAST(:stopped AS boolean) = COALESCE(m.kill_switch_active,
+        EXISTS (SELECT FROM provider_kill_switches s WHERE s.provider = n.provider)))
+"""  # noqa: S608 - constants of this file
+_PAGE = text(f'{_ROWS} ORDER BY n.provider COLLATE "C", m.model_id COLLATE "C" LIMIT :limit OFFSET :offset')
+_TOTAL = text(f"SELECT count(*) FROM ({_ROWS}) AS matching")  # noqa: S608
+_COUNTS = text(
+    f"SELECT provider, count(*) AS total, count(*) FILTER (WHERE {_SINCE} IS NOT NULL) AS stopped FROM model_configs"  # noqa: S608
+    " WHERE provider = ANY(:providers) GROUP BY provider"
+)
 _BY_ID = text(f"SELECT {_STATE} FROM model_configs WHERE id = :id")  # noqa: S608
 # Ordered, so that concurrent calls lock the rows in the same order and cannot deadlock.
 _LOCK_OF_PROVIDER = text("SELECT id FROM model_configs WHERE provider = :provider ORDER BY id FOR UPDATE")
@@ -61,8 +82,8 @@ _OUTPOSTS = text(
     "SELECT outpost_id, version, seen_at, certificate_serial, certificate_ends FROM outpost_nodes"
     " WHERE seen_at > now() - interval '1 day' ORDER BY seen_at DESC LIMIT 200"
 )
-# An outpost has confirmed a change when it has confirmed a version that is not older than the change. The first such
-# version counts.
+# An outpost has confirmed a change when it has confirmed a version that is not older than the change. The query returns
+# the time of the first such version.
 _CONFIRMATIONS = text(
     "SELECT r.revision, n.outpost_id, (SELECT v.at FROM outpost_confirmations v WHERE v.tenant_id = n.tenant_id"
     "  AND v.outpost_id = n.outpost_id AND v.version >= r.revision ORDER BY v.version LIMIT 1) AS at"
@@ -75,8 +96,22 @@ _CONFIRMATIONS = text(
 State = Any
 
 
-async def all_states(session: AsyncSession) -> Sequence[State]:
-    return (await session.execute(_ALL)).all()
+async def rows(
+    session: AsyncSession, window: OptionalWindow, *, search: str | None, stopped: bool | None
+) -> tuple[Sequence[State], int]:
+    """Return a window of the models by provider and model id, and the number of all that match. A provider without
+    models has one row, whose `id` is None. `search` is a part of the provider's id or name, or of the model's id or
+    name. `stopped` selects those that a switch stops, or the others."""
+    values = {"search": search or "", "stopped": stopped}
+    page = await session.execute(_PAGE, {**values, "limit": window.limit, "offset": window.offset})
+    return page.all(), (await session.execute(_TOTAL, values)).scalar_one()
+
+
+async def counts(session: AsyncSession, providers: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return the number of models by provider, and how many of them a switch stops. Providers without models are left
+    out."""
+    result = await session.execute(_COUNTS, {"providers": list(providers)})
+    return {row.provider: (row.total, row.stopped) for row in result}
 
 
 async def state(session: AsyncSession, model_config_id: UUID) -> State | None:
@@ -126,7 +161,7 @@ async def recent_changes(session: AsyncSession, tenant_id: TenantId, limit: int)
 
 
 async def outposts(session: AsyncSession) -> Sequence[Any]:
-    """Return the organization's outposts that were seen in the last day, with their versions in force."""
+    """Return the organization's outposts that were seen in the last day, with their active versions."""
     return (await session.execute(_OUTPOSTS)).all()
 
 

@@ -3,5 +3,5 @@
 
     created -> deleted     DELETE
 
-An alias is in force while it is enabled. `policy_records.py` contributes the enabled aliases to the policy.
+An alias is active while it is enabled. `policy_records.py` contributes the enabled aliases to the policy.
 """

@@ -19,7 +19,7 @@ MAX_COMPARED_RECORDS: Final = 200_000
 MAX_PERIOD: Final = timedelta(days=31)
 DEFAULT_PERIOD: Final = timedelta(days=1)
 
-#: provider, model id, label of the credential (None if the deployment names none), role
+#: provider, model id, label of the credential (None if the deployment specifies none), role
 _Key = tuple[str, str, str | None, DeploymentRole]
 
 

@@ -43,7 +43,7 @@ async def list_model_aliases(
 
 @router.post("", status_code=201, response_model=ModelAlias, responses=_CONFLICT)
 async def create_model_alias(caller: Admin, body: NewModelAlias, change: Changing) -> object:
-    """Creates a model alias. It is in force on every worker when the response is sent."""
+    """Creates a model alias. It is active on every worker when the response is sent."""
     return await service.create(change, body)
 
 

@@ -126,7 +126,7 @@ class ModelAliasList(ResponseBody):
 class DeploymentComparison(ResponseBody):
     provider: str
     model_id: str
-    credential: Annotated[str | None, Field(description="Null unless the deployment names a credential.")]
+    credential: Annotated[str | None, Field(description="Null unless the deployment specifies a credential.")]
     role: DeploymentRole
     requests: Annotated[int, Field(description="Requests that were sent to the deployment.")]
     errors: Annotated[

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http.lists import OffsetWindow, count_query
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.routing.model_aliases.errors import (
@@ -52,10 +52,8 @@ async def create(change: Change, new: NewModelAlias) -> ModelAliasRow:
     now = utc_now()
     row = ModelAliasRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
     session.add(row)
-    try:
+    with unique(ModelAliasExists):
         await session.flush()
-    except IntegrityError:
-        raise ModelAliasExists from None
     _record(change, "model_alias.created", row, **{name: value for name, value in values.items() if name != "name"})
     return row
 

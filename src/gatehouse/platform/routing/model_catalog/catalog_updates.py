@@ -10,7 +10,7 @@ import msgspec
 
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.routing.model_catalog.known_models import KnownModel, KnownModels, find_known, vendor_of
-from gatehouse.platform.routing.model_catalog.service import apply, touch
+from gatehouse.platform.routing.model_catalog.service import apply, recompile_policy
 from gatehouse.platform.routing.model_catalog.table import PRICES, ModelConfigRow, all_models
 from gatehouse.platform.routing.providers.table import all_providers
 
@@ -64,7 +64,7 @@ async def update_catalog(change: Change, known: KnownModels, source: Source) -> 
     if changed:
         models = {update.model: _recorded(update) for update in changed[:MAX_RECORDED_MODELS]}
         change.record("model_config.prices_updated", "model_config", source=source, updated=len(changed), models=models)
-        touch(change)
+        recompile_policy(change)
     return sorted((update for update in updates if update.is_changed or update.kept), key=lambda update: update.model)
 
 

@@ -16,10 +16,10 @@ from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.platform.routing.fields import MODEL_ID
 from gatehouse.platform.routing.model_catalog.known_models import KnownModel, find_known
 from gatehouse.platform.routing.model_catalog.schemas import DiscoveredModel
-from gatehouse.platform.routing.model_catalog.service import new_row, touch, with_known
-from gatehouse.platform.routing.model_catalog.table import ModelConfigRow, known_pairs
+from gatehouse.platform.routing.model_catalog.service import new_row, recompile_policy, with_known
+from gatehouse.platform.routing.model_catalog.table import ModelConfigRow, catalog_keys
 from gatehouse.platform.routing.providers.probe import Prober
-from gatehouse.platform.routing.providers.service import is_callable, switched_off
+from gatehouse.platform.routing.providers.service import has_required_credentials, switched_off
 from gatehouse.platform.routing.providers.table import ModelCount, all_providers, model_counts
 from gatehouse.policy.catalog import ProviderRecord
 
@@ -33,21 +33,21 @@ _is_model_id = re.compile(MODEL_ID).match
 
 
 class ListedModel(msgspec.Struct, frozen=True):
-    """A model in a provider's list, with its entry in the known models. Fields of `model` that the provider does not
-    state have the values of the known model."""
+    """A model that a provider lists, and its entry in the table of known models. Fields that the provider omits are
+    filled from that entry."""
 
     provider: str
     model: FoundModel
     known: KnownModel | None
 
     @property
-    def pair(self) -> tuple[str, str]:
+    def catalog_key(self) -> tuple[str, str]:
         """The provider's id and the model's id."""
         return self.provider, self.model.model_id
 
     @property
     def prices(self) -> dict[str, Decimal | None]:
-        """The known prices in USD per token, by their columns in the catalog; empty if there are none."""
+        """Prices in USD per token, keyed by catalog column. Empty if no price is known."""
         if self.known is None or self.known.usd_per_million_tokens is None:
             return {}
         return self.known.usd_per_million_tokens.columns
@@ -56,17 +56,17 @@ class ListedModel(msgspec.Struct, frozen=True):
 async def discover(
     transactions: SplitTransactions, prober: Prober, *, timeout_ms: int = LIST_TIMEOUT_MS
 ) -> list[DiscoveredModel]:
-    """Return every model of every provider that answers, grouped by provider, in the order of its list. Stores
+    """Return all models of all providers that respond, grouped by provider, in the order of the provider's list. Stores
     nothing."""
     discovered = await list_all(transactions, prober, timeout_ms=timeout_ms)
     async with transactions.reading() as session:
-        existing = await known_pairs(session, [entry.pair for entry in discovered])
+        existing = await catalog_keys(session, [entry.catalog_key for entry in discovered])
     return [
         DiscoveredModel(
             provider=entry.provider,
             model_id=entry.model.model_id,
             display_name=_display_name(entry.model),
-            already_in_catalog=entry.pair in existing,
+            already_in_catalog=entry.catalog_key in existing,
             context_window=entry.model.context_window,
             supports_vision=entry.model.supports_vision,
             max_tokens=entry.model.max_output_tokens,
@@ -80,10 +80,12 @@ async def discover(
 
 async def add_missing(change: Change, discovered: Sequence[ListedModel]) -> Sequence[ModelConfigRow]:
     """Add the models that are not in the catalog, and return them. Concurrent syncs add each model once."""
-    existing = await known_pairs(change.session, [entry.pair for entry in discovered])
+    existing = await catalog_keys(change.session, [entry.catalog_key for entry in discovered])
     provider_ids = {row.id for row in await all_providers(change.session)}
     rows = [
-        _row(change, entry) for entry in discovered if entry.pair not in existing and entry.provider in provider_ids
+        _new_columns(change, entry)
+        for entry in discovered
+        if entry.catalog_key not in existing and entry.provider in provider_ids
     ]
     if not rows:
         return []
@@ -92,7 +94,7 @@ async def add_missing(change: Change, discovered: Sequence[ListedModel]) -> Sequ
     if added:
         models = [f"{row.provider}/{row.model_id}" for row in added]
         change.record("model_config.synced", "model_config", added=len(added), models=models[:1_000])
-        touch(change)
+        recompile_policy(change)
     return added
 
 
@@ -105,19 +107,19 @@ async def list_all(
         providers = [
             row.record
             for row in await all_providers(session)
-            if row.enabled and is_callable(row) and not switched_off(counts.get(row.id, ModelCount()))
+            if row.enabled and has_required_credentials(row) and not switched_off(counts.get(row.id, ModelCount()))
         ]
-    slots = asyncio.Semaphore(MAX_CONCURRENT_PROVIDERS)
+    semaphore = asyncio.Semaphore(MAX_CONCURRENT_PROVIDERS)
     lists = await asyncio.gather(
-        *(_list_models(slots, prober, transactions.tenant_id, provider, timeout_ms) for provider in providers)
+        *(_list_models(semaphore, prober, transactions.tenant_id, provider, timeout_ms) for provider in providers)
     )
     return [model for models in lists for model in models]
 
 
 async def _list_models(
-    slots: asyncio.Semaphore, prober: Prober, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int
+    semaphore: asyncio.Semaphore, prober: Prober, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int
 ) -> list[ListedModel]:
-    async with slots:
+    async with semaphore:
         try:
             models = await prober.list_models(tenant_id, provider, timeout_ms)
         except ProviderFailed:
@@ -126,7 +128,7 @@ async def _list_models(
 
 
 def _filled(provider_id: str, model: FoundModel, known: KnownModel | None) -> ListedModel:
-    """Fill the fields that the provider does not state with the values of the known model."""
+    """Fill the fields that the provider omits from the entry in the table of known models."""
     if known is not None:
         capabilities = known.capabilities
         model = msgspec.structs.replace(
@@ -155,12 +157,13 @@ def _display_name(model: FoundModel) -> str:
     return name or model.model_id
 
 
-def _row(change: Change, entry: ListedModel) -> dict[str, Any]:
-    """Return the columns of a new entry. Its prices are those of the known models, or unknown."""
+def _new_columns(change: Change, entry: ListedModel) -> dict[str, Any]:
+    """Return the columns of a new catalog entry. Its prices come from the table of known models. They are null if the
+    model is not in the table."""
     model = entry.model
     values: dict[str, Any] = {
-        "context_window": _tokens(model.context_window),
-        "max_output_tokens": _tokens(model.max_output_tokens),
+        "context_window": _valid_token_count(model.context_window),
+        "max_output_tokens": _valid_token_count(model.max_output_tokens),
         "capabilities": {"vision": model.supports_vision, "streaming": model.supports_streaming},
     }
     values = with_known({"display_name": _display_name(model), **values}, entry.known)
@@ -168,5 +171,6 @@ def _row(change: Change, entry: ListedModel) -> dict[str, Any]:
     return {column.key: getattr(row, column.key) for column in ModelConfigRow.__table__.columns}
 
 
-def _tokens(number: int | None) -> int | None:
+def _valid_token_count(number: int | None) -> int | None:
+    """Return the number, or None if it is not between 1 and 1,000,000,000."""
     return number if number is not None and 0 < number <= 1_000_000_000 else None

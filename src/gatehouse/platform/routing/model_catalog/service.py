@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.routing.model_catalog.errors import (
     Contradiction,
@@ -57,16 +57,14 @@ async def create(change: Change, new: NewModel) -> ModelConfigRow:
     values = with_known(values, find_known(provider.record, new.model_id))
     row = new_row(change, new.provider, new.model_id, values)
     change.session.add(row)
-    try:
+    with unique(ModelExists):
         await change.session.flush()
-    except IntegrityError:
-        raise ModelExists from None
     if row.is_default:
         await clear_default(change.session, keep=row.id)
     change.record(
         "model_config.created", "model_config", row.id, provider=row.provider, model_id=row.model_id, **values
     )
-    touch(change)
+    recompile_policy(change)
     return row
 
 
@@ -93,7 +91,7 @@ async def update(
     if values.get("is_default"):
         await clear_default(change.session, keep=row.id)
     change.record("model_config.updated", "model_config", row.id, **values)
-    touch(change)
+    recompile_policy(change)
     return row
 
 
@@ -104,7 +102,7 @@ async def delete(change: Change, row: ModelConfigRow) -> None:
     )
     if row.kill_switch_disabled_at is not None:
         change.touch("switch", row.id, urgent=True)
-    touch(change)
+    recompile_policy(change)
 
 
 async def set_active(change: Change, body: BulkUpdate) -> Sequence[ModelConfigRow]:
@@ -115,7 +113,7 @@ async def set_active(change: Change, body: BulkUpdate) -> Sequence[ModelConfigRo
     if rows:
         ids = [str(row.id) for row in rows]
         change.record("model_config.bulk_updated", "model_config", is_active=body.is_active, model_ids=ids)
-        touch(change)
+        recompile_policy(change)
     return rows
 
 
@@ -148,23 +146,23 @@ def new_row(change: Change, provider: str, model_id: str, values: Mapping[str, A
 
 def apply(row: ModelConfigRow, values: Mapping[str, Any]) -> None:
     """Set the row's columns to `values`. Capabilities that are not in `values` are kept; None removes one. If a price
-    changes and `values` has no `price_source`, the prices count as set by an administrator."""
+    changes and `values` has no `price_source`, the prices are treated as set by an administrator."""
     if "price_source" not in values and any(
         getattr(row, name) != values.get(name, getattr(row, name)) for name in PRICES
     ):
         row.price_source = row.price_recorded_on = None
-    for name, value in values.items():
-        setattr(row, name, _merged(row.capabilities, value) if name == "capabilities" else value)
+    if "capabilities" in values:
+        values = {**values, "capabilities": _merged(row.capabilities, values["capabilities"])}
+    row.assign(values)
     if row.context_window is not None or "max_context_window" in row.capabilities:
         row.capabilities = {**row.capabilities, "max_context_window": row.context_window}
-    row.updated_at = utc_now()
 
 
 def _merged(capabilities: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in {**capabilities, **changed}.items() if value is not None}
 
 
-def touch(change: Change) -> None:
+def recompile_policy(change: Change) -> None:
     """Make the workers compile the organization's policy again. The response waits until they have."""
     change.touch("policy", change.tenant_id, urgent=True)
 

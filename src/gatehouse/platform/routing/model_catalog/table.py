@@ -105,16 +105,16 @@ async def all_models(session: AsyncSession) -> Sequence[ModelConfigRow]:
     return (await session.scalars(select(ModelConfigRow).order_by(ModelConfigRow.id).with_for_update())).all()
 
 
-async def known_pairs(session: AsyncSession, pairs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return the pairs of provider and model id that are in the catalog."""
-    known: set[tuple[str, str]] = set()
+async def catalog_keys(session: AsyncSession, pairs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those of the pairs of provider and model id that are in the catalog."""
+    existing: set[tuple[str, str]] = set()
     for start in range(0, len(pairs), 1_000):
         batch = pairs[start : start + 1_000]
         query = select(ModelConfigRow.provider, ModelConfigRow.model_id).where(
             tuple_(ModelConfigRow.provider, ModelConfigRow.model_id).in_(batch)
         )
-        known.update((row.provider, row.model_id) for row in await session.execute(query))
-    return known
+        existing.update((row.provider, row.model_id) for row in await session.execute(query))
+    return existing
 
 
 async def find_model(session: AsyncSession, model_config_id: UUID) -> ModelConfigRow | None:

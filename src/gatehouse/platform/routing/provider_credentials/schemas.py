@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, ResponseBody
+from gatehouse.foundation.http.bodies import Body, ResponseBody, without
 from gatehouse.policy.catalog import CredentialState
 
 LABEL = r"^[a-z0-9][a-z0-9-]{0,31}$"
@@ -44,7 +44,9 @@ class NewCredential(SecretFields):
     state: State = "active"
 
 
-class CredentialUpdate(Body):
+@without("label", *SecretFields.model_fields)
+class CredentialUpdate(NewCredential):
+    # Required, because it is the only field.
     state: State
 
 

@@ -188,4 +188,4 @@ def _record(change: Change, provider: ProviderRow, action: str, label: str, **de
     provider.updated_at = utc_now()
     providers.forget_health(change, provider)
     change.record(action, "provider", provider.id, credential=label, **details)
-    providers.touch(change)
+    providers.recompile_policy(change)

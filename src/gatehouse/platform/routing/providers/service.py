@@ -72,7 +72,7 @@ _NO_CREDENTIALS: Final = frozenset({"kind", "name"})
 _OTHER_HOST: Final = "names another host, to which the provider's other credentials would be sent: remove them"
 _WAY_IN_USE: Final = "the provider's other credentials may use this way of authentication: remove them first"
 
-#: The allowed addresses, by the policy in force: for error messages.
+#: The allowed addresses, by the active policy: for error messages.
 _EGRESS_RULES: Final[Mapping[EgressPolicy, str]] = {
     "private": "providers may be anywhere but at metadata, link-local, multicast and reserved addresses",
     "public": "the egress policy `public` permits the open internet, and what the operator names in EGRESS_ALLOWLIST",
@@ -148,7 +148,7 @@ def credentials_configured(row: ProviderRow) -> bool:
     return not kind.credential_fields or any(map(is_present, kind.credential_fields))
 
 
-def is_callable(row: ProviderRow) -> bool:
+def has_required_credentials(row: ProviderRow) -> bool:
     """Return whether the provider has everything that a call needs; an own endpoint, for example, needs no key."""
     kind = KINDS.get(row.kind)
     return kind is not None and (credentials_configured(row) or row.kind not in NEED_CREDENTIALS)
@@ -206,7 +206,7 @@ async def set_credentials(
     change.record(
         "provider.credentials_set", "provider", row.id, fields=fields, **removed, **renamed, **_masked(config)
     )
-    touch(change)
+    recompile_policy(change)
     return CredentialsSet(provider_id=row.id, credentials_configured=credentials_configured(row), updated_at=now)
 
 
@@ -223,7 +223,7 @@ async def remove_credentials(change: Change, row: ProviderRow) -> None:
     row.updated_at = utc_now()
     forget_health(change, row)
     change.record("provider.credentials_removed", "provider", row.id)
-    touch(change)
+    recompile_policy(change)
 
 
 def update_config(change: Change, row: ProviderRow, update: ConfigUpdate) -> ConfigUpdated:
@@ -234,7 +234,7 @@ def update_config(change: Change, row: ProviderRow, update: ConfigUpdate) -> Con
     row.config = {**row.config, **changed}
     row.updated_at = utc_now()
     change.record("provider.config_updated", "provider", row.id, **changed)
-    touch(change)
+    recompile_policy(change)
     return ConfigUpdated(provider_id=row.id, config=config_shown(row), updated_at=row.updated_at)
 
 
@@ -246,7 +246,7 @@ async def set_status(change: Change, row: ProviderRow, update: StatusUpdate) -> 
         # Enabling starts with a clean state, so that earlier failures do not keep it from being used.
         forget_health(change, row)
     change.record("provider.status_changed", "provider", row.id, reason=update.reason, enabled=update.enabled)
-    touch(change)
+    recompile_policy(change)
     count = (await model_counts(change.session)).get(row.id, ModelCount())
     return StatusChanged(
         provider_id=row.id,
@@ -269,7 +269,7 @@ def set_checks(change: Change, row: ProviderRow, config: HealthCheckConfig) -> H
 def store_outcome(change: Change, row: ProviderRow, outcome: CheckOutcome) -> None:
     """Store the provider's health after a check. A provider whose credentials were removed is not called, so its health
     stays."""
-    if not is_callable(row):
+    if not has_required_credentials(row):
         return
     health = next_health(row.health, outcome, row.checks)
     if health.unhealthy != row.unhealthy:
@@ -310,8 +310,8 @@ def forget_health(change: Change, row: ProviderRow) -> None:
     row.consecutive_failures = row.consecutive_successes = 0
 
 
-def touch(change: Change) -> None:
-    """Have the policy compiled again. The response waits for it, so that the change is in force by then."""
+def recompile_policy(change: Change) -> None:
+    """Make the workers compile the organization's policy again. The response waits until they have."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 

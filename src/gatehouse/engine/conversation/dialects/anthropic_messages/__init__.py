@@ -48,6 +48,7 @@ class AnthropicMessages:
         "is_error": "messages.is_error",
         "document_name": "messages.title",
         "reasoning": content.LOST_THINKING,
+        "later_system": "messages.system",
         # Answers without signatures are complete; later requests name the thinking that is left out.
         "returned_reasoning": "",
     }

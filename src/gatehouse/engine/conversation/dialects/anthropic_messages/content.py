@@ -30,6 +30,11 @@ LOST_THINKING: Final = "messages.thinking"
 _ID = re.compile("[a-zA-Z0-9_-]{1,64}")
 
 
+#: the beginning of a text that Claude Code adds to the system prompt; another one in each request
+BILLING_HEADER: Final = "x-anthropic-billing-header:"
+#: blocks that no other API has, and without which the conversation is complete
+_LEFT_OUT: Final = frozenset({"tool_addition", "tool_removal"})
+_MESSAGE_FIELDS: Final = frozenset({"role", "content"})
 #: fields of a block that are converted, by the block's type
 _FIELDS: Final = {
     "text": frozenset({"type", "text"}),
@@ -37,11 +42,15 @@ _FIELDS: Final = {
     "document": frozenset({"type", "source", "title"}),
     "tool_use": frozenset({"type", "id", "name", "input"}),
     "tool_result": frozenset({"type", "tool_use_id", "content", "is_error"}),
+    "tool_reference": frozenset({"type", "tool_name"}),
 }
+_SOURCE_FIELDS: Final = frozenset({"type", "data", "media_type", "url"})
 
 
 def read_message(message: Mapping[str, Any], path: str, lost: dict[str, None]) -> FormMessage:
     """Return a message. Adds the names of what is left out to `lost`."""
+    if not message.keys() <= _MESSAGE_FIELDS:
+        lost |= unread(message, _MESSAGE_FIELDS, "messages.")
     return FormMessage(message["role"], read_content(message["content"], f"{path}.content", lost))
 
 
@@ -50,6 +59,22 @@ def read_content(content: Any, path: str, lost: dict[str, None]) -> tuple[Part, 
         return (Text(content),) if content else ()
     parts = (_read_block(block, f"{path}[{index}]", lost) for index, block in enumerate(content or ()))
     return tuple(part for part in parts if part is not None)
+
+
+def read_system(system: Any, lost: dict[str, None]) -> tuple[Part, ...]:
+    """Return the parts of the system prompt, without the text that Claude Code adds for Anthropic. Because this text
+    differs in each request, it would prevent other providers from caching the prompt."""
+    if isinstance(system, list):
+        kept = [block for block in system if not is_billing_header(block)]
+        if len(kept) < len(system):
+            lost["system." + BILLING_HEADER[:-1]] = None
+            system = kept
+    return read_content(system, "system", lost)
+
+
+def is_billing_header(block: Any) -> bool:
+    text = block.get("text") if isinstance(block, dict) else None
+    return isinstance(text, str) and text.startswith(BILLING_HEADER)
 
 
 def without_unsigned(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -92,28 +117,42 @@ def _read_block(block: Any, path: str, lost: dict[str, None]) -> Part | None:
     fields = None if kind is None else _FIELDS.get(kind)
     if fields is not None and not block.keys() <= fields:
         lost |= unread(block, fields, "system." if path.startswith("system") else "messages.")
-    if kind == "text" and isinstance(block.get("text"), str):
-        return Text(block["text"])
-    if kind == "image" and isinstance(block.get("source"), dict):
-        return _read_image(block["source"], path)
-    if kind == "document" and isinstance(block.get("source"), dict):
-        return _read_document(block, path)
-    if kind == "tool_use" and isinstance(block.get("id"), str) and isinstance(block.get("name"), str):
-        arguments = msgspec.json.encode(block.get("input") or {}).decode()
-        return ToolCall(id=block["id"], name=block["name"], arguments=arguments)
-    if kind == "tool_result" and isinstance(block.get("tool_use_id"), str):
-        inner = read_content(block.get("content"), f"{path}.content", lost)
-        content = tuple(part for part in inner if isinstance(part, Content))
-        return ToolResult(call_id=block["tool_use_id"], content=content, is_error=block.get("is_error") is True)
+    if kind in _LEFT_OUT:
+        lost[f"messages.{kind}"] = None
+        return None
     if kind in {"thinking", "redacted_thinking"}:
         reasoning = _read_thinking(block)
         if reasoning is None:
             lost[LOST_THINKING] = None
         return reasoning
+    part = _read_content_block(kind, block, path, lost)
+    if part is not None:
+        return part
     raise InvalidField(
         path,
-        f"`{path}`: this provider takes only blocks of type `text`, `image`, `document`, `tool_use` and `tool_result`.",
+        f"`{path}`: this provider takes only blocks of type `text`, `image`, `document`, `tool_use`, `tool_result` and"
+        " `tool_reference`.",
     )
+
+
+def _read_content_block(kind: str | None, block: Mapping[str, Any], path: str, lost: dict[str, None]) -> Part | None:
+    """Return a block that other APIs have too; None if it is incomplete or of another type."""
+    match kind:
+        case "text" if isinstance(block.get("text"), str):
+            return Text(block["text"])
+        case "image" | "document" if isinstance(block.get("source"), dict):
+            lost |= unread(block["source"], _SOURCE_FIELDS, "messages.source.")
+            return _read_image(block["source"], path) if kind == "image" else _read_document(block, path)
+        case "tool_use" if isinstance(block.get("id"), str) and isinstance(block.get("name"), str):
+            arguments = msgspec.json.encode(block.get("input") or {}).decode()
+            return ToolCall(id=block["id"], name=block["name"], arguments=arguments)
+        case "tool_result" if isinstance(block.get("tool_use_id"), str):
+            inner = read_content(block.get("content"), f"{path}.content", lost)
+            content = tuple(part for part in inner if isinstance(part, Content))
+            return ToolResult(call_id=block["tool_use_id"], content=content, is_error=block.get("is_error") is True)
+        case "tool_reference" if isinstance(block.get("tool_name"), str):
+            return Text(f"The tool {block['tool_name']} is available.")
+    return None
 
 
 def _read_thinking(block: Mapping[str, Any]) -> Reasoning | None:

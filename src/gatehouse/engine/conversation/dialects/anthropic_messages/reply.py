@@ -37,6 +37,7 @@ class _Block(msgspec.Struct):
     id: str = ""
     name: str = ""
     input: msgspec.Raw = msgspec.Raw(b"{}")
+    citations: Any = None
 
 
 class _Reply(msgspec.Struct):
@@ -45,6 +46,7 @@ class _Reply(msgspec.Struct):
     model: str = ""
     stop_reason: str | None = None
     stop_sequence: str | None = None
+    stop_details: Any = None
     usage: UsageShape | None = None
 
 
@@ -55,16 +57,21 @@ _reply = msgspec.json.Decoder(_Reply)
 def read(body: bytes) -> Completion:
     reply = decode(_reply, body)
     parts: list[AnswerPart] = []
+    lost: dict[str, None] = {"answer.stop_details": None} if reply.stop_details else {}
     for block in reply.content:
-        # Other dialects have no equivalent for other blocks, such as results of tools that the provider runs.
         if block.type == "text":
             parts.append(Text(block.text))
+            if block.citations:
+                lost["answer.citations"] = None
         elif block.type == "tool_use":
             parts.append(ToolCall(id=block.id, name=block.name, arguments=bytes(block.input).decode()))
         elif block.type == "thinking":
             parts.append(Reasoning(text=block.thinking, signature=block.signature or None))
         elif block.type == "redacted_thinking" and isinstance(block.data, str) and block.data:
             parts.append(Reasoning(signature=block.data, is_sealed=True))
+        else:
+            # Other dialects have no equivalent for other blocks, such as results of tools that the provider runs.
+            lost[f"answer.{block.type}"] = None
     return Completion(
         id=reply.id,
         model=reply.model,
@@ -72,6 +79,7 @@ def read(body: bytes) -> Completion:
         finish=FINISH.get(reply.stop_reason, "stop"),
         stop_sequence=reply.stop_sequence,
         usage=merged(None, reply.usage),
+        lost=tuple(lost),
     )
 
 

@@ -8,6 +8,7 @@ import msgspec
 from gatehouse.engine.conversation.conversion import effort
 from gatehouse.engine.conversation.conversion.claude import claude
 from gatehouse.engine.conversation.conversion.lost import unread
+from gatehouse.engine.conversation.conversion.system_messages import leading_texts, placed
 from gatehouse.engine.conversation.conversion.users import short_user
 from gatehouse.engine.conversation.decoding.optional_fields import (
     boolean,
@@ -47,15 +48,21 @@ _CONVERTED_FIELDS = frozenset(
     }
 )  # fmt: skip
 _TOOL_FIELDS = frozenset({"type", "name", "description", "input_schema", "strict"})
+_CHOICE_FIELDS = frozenset({"type", "name", "disable_parallel_tool_use"})
+_THINKING_FIELDS = frozenset({"type", "budget_tokens", "display"})
+_FORMAT_FIELDS = frozenset({"type", "schema"})
 _UNWRITTEN = frozenset(
     {
-        "seed", "frequency_penalty", "presence_penalty", "prompt_cache_key", "strict", "format_strict", "detail",
-        "signature",
+        "seed", "frequency_penalty", "presence_penalty", "prompt_cache_key", "strict", "format_strict",
+        "format_description", "detail", "signature", "later_system",
     }
 )  # fmt: skip
 _READ_MODE = {"auto": "auto", "any": "required", "none": "none"}
 _WRITE_MODE = {mode: name for name, mode in _READ_MODE.items()}
-_JSON_ONLY = "Answer with one JSON object and nothing else."
+#: an instruction for models of APIs that have no JSON mode
+JSON_ONLY = "Answer with one JSON object and nothing else."
+#: the highest temperature; in other dialects it is 2
+MAX_TEMPERATURE = 1.0
 
 
 def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
@@ -65,15 +72,20 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
         | unread(config, frozenset({"format", "effort"}), "output_config.")
         | unread(metadata, frozenset({"user_id"}), "metadata.")
     )
+    for name, fields in (("thinking", _THINKING_FIELDS), ("output_config.format", _FORMAT_FIELDS)):
+        value = body.get("thinking") if name == "thinking" else config.get("format")
+        if isinstance(value, dict):
+            lost |= unread(value, fields, f"{name}.")
     requested_effort = effort.of_anthropic(body.get("thinking"), config.get("effort"))
     if requested_effort is None and body.get("thinking") is not None:
         # The model decides, as it does by default in other APIs.
         lost["thinking"] = None
     messages = [content.read_message(item, f"messages[{index}]", lost) for index, item in enumerate(body["messages"])]
-    system = content.read_content(body.get("system"), "system", lost)
+    system = content.read_system(body.get("system"), lost)
     if system:
         messages.insert(0, FormMessage("system", system))
     choice = body.get("tool_choice") or {}
+    lost |= unread(choice, _CHOICE_FIELDS, "tool_choice.")
     tools = tuple(_read_tool(tool, f"tools[{index}]", lost) for index, tool in enumerate(body.get("tools") or ()))
     return Request(
         model=model,
@@ -175,7 +187,7 @@ def accepted_sampling(request: Request, thinks: bool) -> Sampling:
 
 
 def unwritten_for_claude(request: Request) -> frozenset[str]:
-    """Return the features that are left out because the model refuses them."""
+    """Return the features that are left out because the model refuses them. `request` was `placed`."""
     planned = thinking(request)
     names = {"effort"} if planned.is_lost else set()
     if not planned.thinks:
@@ -193,11 +205,22 @@ def unwritten_for_claude(request: Request) -> frozenset[str]:
 
 
 def unwritten(request: Request) -> frozenset[str]:
-    """Return the features of a request that `write` leaves out."""
-    return _UNWRITTEN | unwritten_for_claude(request)
+    """Return the features of a request that `write` leaves out or changes."""
+    return _UNWRITTEN | unwritten_for_claude(placed(request)) | replaced(request)
+
+
+def replaced(request: Request) -> frozenset[str]:
+    """Return the features in whose place something weaker is sent: a lower temperature, or an instruction to answer
+    with JSON."""
+    temperature, response_format = request.sampling.temperature, request.response_format
+    names = {"temperature"} if temperature is not None and temperature > MAX_TEMPERATURE else set()
+    if response_format is not None and response_format.kind == "json_object":
+        names.add("response_format")
+    return frozenset(names)
 
 
 def write(request: Request) -> dict[str, Any]:
+    request = placed(request)
     planned = thinking(request)
     sampling = accepted_sampling(request, planned.thinks)
     refuse_prefill(request)
@@ -206,8 +229,7 @@ def write(request: Request) -> dict[str, Any]:
         "max_tokens": sampling.max_tokens or _default_max_tokens(request, thinks=planned.thinks),
         "messages": content.write_messages(request.messages, thinks=planned.thinks),
         "system": _write_system(request) or None,
-        # In other dialects the maximum is 2.
-        "temperature": None if sampling.temperature is None else min(sampling.temperature, 1.0),
+        "temperature": None if sampling.temperature is None else min(sampling.temperature, MAX_TEMPERATURE),
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
         "stop_sequences": list(sampling.stop) or None,
@@ -230,7 +252,7 @@ def _default_max_tokens(request: Request, *, thinks: bool) -> int:
 
 def _accepts_budget(messages: Sequence[FormMessage]) -> bool:
     """Return whether Anthropic accepts a thinking budget after these messages: the last ones are the user's, and
-    results of tools follow a message of the assistant that begins with its thinking. System messages do not count,
+    results of tools follow a message of the assistant that begins with its thinking. System messages are ignored,
     because they are written elsewhere."""
     ends_with_user = has_results = False
     for message in reversed(messages):
@@ -311,14 +333,8 @@ def _write_format(response_format: ResponseFormat | None) -> dict[str, Any]:
 
 
 def _write_system(request: Request) -> str:
-    texts_ = [
-        part.text
-        for message in request.messages
-        if message.role == "system"
-        for part in message.parts
-        if isinstance(part, Text)
-    ]
+    texts_ = leading_texts(request.messages)
     if request.response_format is not None and request.response_format.kind == "json_object":
         # This dialect has no JSON mode; an instruction replaces it.
-        texts_.append(_JSON_ONLY)
+        texts_.append(JSON_ONLY)
     return "\n\n".join(texts_)

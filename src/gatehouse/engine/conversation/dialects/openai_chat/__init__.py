@@ -28,6 +28,8 @@ class OpenAIChat:
         "detail": "messages.detail",
         "signature": "messages.extra_content",
         "format_strict": "response_format.strict",
+        "format_description": "response_format.description",
+        "later_system": "messages.system",
         "document_name": "messages.filename",
     }
 

@@ -28,6 +28,9 @@ _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "u
 #: fields that are converted
 _MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 _PART_FIELDS: Final = frozenset({"type", "text", "refusal", "image_url", "file"})
+_IMAGE_FIELDS: Final = frozenset({"url", "detail"})
+_CALL_FIELDS: Final = frozenset({"id", "index", "type", "function", _EXTRA})
+_FUNCTION_FIELDS: Final = frozenset({"name", "arguments"})
 
 
 def read_messages(messages: Sequence[Mapping[str, Any]], lost: dict[str, None]) -> tuple[FormMessage, ...]:
@@ -68,7 +71,8 @@ def _read_message(message: Mapping[str, Any], path: str, lost: dict[str, None]) 
         content = tuple(part for part in _read_content(message, path, lost) if isinstance(part, Content))
         return FormMessage("user", (ToolResult(call_id=call_id, content=content),))
     calls = tuple(
-        _read_call(call, f"{path}.tool_calls[{index}]") for index, call in enumerate(message.get("tool_calls") or ())
+        _read_call(call, f"{path}.tool_calls[{index}]", lost)
+        for index, call in enumerate(message.get("tool_calls") or ())
     )
     return FormMessage(_ROLES[role], _read_content(message, path, lost) + calls)
 
@@ -90,16 +94,19 @@ def _read_part(part: Mapping[str, Any], path: str, lost: dict[str, None]) -> Par
         return Text(part[kind], refusal=kind == "refusal")
     image = part.get("image_url")
     if kind == "image_url" and isinstance(image, dict) and isinstance(image.get("url"), str):
+        lost |= unread(image, _IMAGE_FIELDS, "messages.image_url.")
         return from_url(image["url"], image.get("detail"))
     if kind == "file" and isinstance(part.get("file"), dict):
         return document_in(part["file"], f"{path}.file", "messages", lost)
     raise InvalidField(path, f"`{path}`: this provider takes only parts of type `text`, `image_url` and `file`.")
 
 
-def _read_call(call: Mapping[str, Any], path: str) -> ToolCall:
+def _read_call(call: Mapping[str, Any], path: str, lost: dict[str, None]) -> ToolCall:
     function = call.get("function")
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise InvalidField(f"{path}.function", f"`{path}.function` with a `name` is required.")
+    lost |= unread(call, _CALL_FIELDS, "messages.tool_calls.")
+    lost |= unread(function, _FUNCTION_FIELDS, "messages.tool_calls.function.")
     arguments = function.get("arguments", "")
     if not isinstance(arguments, str):
         raise InvalidField(f"{path}.function.arguments", f"`{path}.function.arguments` must be a string.")

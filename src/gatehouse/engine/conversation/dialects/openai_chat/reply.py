@@ -82,6 +82,20 @@ class Reasoned(msgspec.Struct):
 class _Message(Reasoned):
     refusal: str | None = None
     tool_calls: list[_ToolCall] | None = None
+    images: Any = None
+    audio: Any = None
+    annotations: Any = None
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """The names of what other dialects cannot express."""
+        fields = {"images": self.images, "audio": self.audio, "citations": self.annotations}
+        names = dict.fromkeys(f"answer.{name}" for name, value in fields.items() if value)
+        if isinstance(self.content, list):
+            names |= dict.fromkeys(
+                f"answer.{chunk.type}" for chunk in self.content if chunk.type not in {"text", "thinking"}
+            )
+        return tuple(names)
 
 
 class _Choice(msgspec.Struct):
@@ -132,6 +146,7 @@ def read(body: bytes) -> Completion:
         parts=tuple(parts),
         finish=FINISH.get(choice.finish_reason, "stop"),
         usage=usage_of(reply.usage),
+        lost=message.lost,
     )
 
 

@@ -40,6 +40,7 @@ DIALECT_FIELDS: Final = frozenset(
 
 _TOOL_FIELDS: Final = frozenset({"type", "function"})
 _FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters", "strict"})
+_SCHEMA_FIELDS: Final = frozenset({"name", "description", "schema", "strict"})
 #: OpenAI's limit for `user`
 MAX_USER_CHARACTERS: Final = 64
 _UNWRITTEN: Final = frozenset({"top_k", "is_error", "reasoning", "returned_reasoning"})
@@ -77,7 +78,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
         tools=tools,
         tool_choice=_read_choice(body.get("tool_choice")),
         parallel_tool_calls=boolean(body, "parallel_tool_calls"),
-        response_format=_read_format(body.get("response_format")),
+        response_format=_read_format(body.get("response_format"), lost),
         user=text(body, "user"),
         effort=requested_effort,
         shows_reasoning=requested_effort is not None and requested_effort.level != "none",
@@ -188,7 +189,7 @@ def _write_choice(choice: ToolChoice | None) -> Any:
     return choice.mode
 
 
-def _read_format(value: Any) -> ResponseFormat | None:
+def _read_format(value: Any, lost: dict[str, None]) -> ResponseFormat | None:
     if value is None or value.get("type") == "text":
         return None
     if value.get("type") == "json_object":
@@ -198,10 +199,12 @@ def _read_format(value: Any) -> ResponseFormat | None:
         raise InvalidField(
             "response_format", "`response_format` must be of type `text`, `json_object` or `json_schema`."
         )
+    lost |= unread(schema, _SCHEMA_FIELDS, "response_format.")
     return ResponseFormat(
         kind="json_schema",
         name=text(schema, "name"),
         schema=schema.get("schema") if isinstance(schema.get("schema"), dict) else None,
+        description=text(schema, "description"),
         strict=boolean(schema, "strict"),
     )
 
@@ -212,6 +215,8 @@ def write_format(value: ResponseFormat | None) -> Any:
     if value.kind == "json_object":
         return {"type": "json_object"}
     schema: dict[str, Any] = {"name": value.name or "answer", "schema": value.schema or {}}
+    if value.description is not None:
+        schema["description"] = value.description
     if value.strict is not None:
         schema["strict"] = value.strict
     return {"type": "json_schema", "json_schema": schema}

@@ -12,7 +12,7 @@ from gatehouse.engine.conversation.usage import Usage
 
 #: maximum number of inputs of a call
 MAX_INPUTS: Final = 1024
-#: the model of a call that names none, as in OpenAI's API
+#: the model of a call that specifies none, as in OpenAI's API
 DEFAULT_MODEL: Final = "omni-moderation-latest"
 
 

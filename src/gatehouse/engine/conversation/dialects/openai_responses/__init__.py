@@ -40,6 +40,8 @@ class OpenAIResponses:
         "detail": "input.detail",
         "signature": "input.extra_content",
         "format_strict": "text.format.strict",
+        "format_description": "text.format.description",
+        "later_system": "input.system",
         "document_name": "input.filename",
         "reasoning": "input.reasoning",
         "returned_reasoning": "include",

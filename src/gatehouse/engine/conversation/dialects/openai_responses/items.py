@@ -6,6 +6,7 @@ from typing import Any, Final
 from gatehouse.engine.conversation.conversion.custom_tools import arguments_of
 from gatehouse.engine.conversation.conversion.documents import document_in
 from gatehouse.engine.conversation.conversion.images import from_url
+from gatehouse.engine.conversation.conversion.lost import unread
 from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.dialects.openai_chat.content import signature_of
 from gatehouse.engine.conversation.dialects.openai_responses.reasoning import read_reasoning
@@ -28,6 +29,23 @@ _TEXT_FIELDS: Final = {"input_text": "text", "output_text": "text", "text": "tex
 _LEFT_OUT: Final = frozenset({"web_search_call", "image_generation_call", "tool_search_call", "mcp_list_tools"})
 #: fields of a message that are converted, or have no effect here
 _MESSAGE_FIELDS: Final = frozenset({"type", "role", "content", "id", "status"})
+#: the same for the other items that are converted, by type
+_ITEM_FIELDS: Final = {
+    "function_call": frozenset({
+        "type", "id", "call_id", "name", "namespace", "arguments", "status", "extra_content",
+    }),
+    "custom_tool_call": frozenset({"type", "id", "call_id", "name", "namespace", "input", "status", "extra_content"}),
+    "function_call_output": frozenset({"type", "id", "call_id", "output", "status"}),
+    "custom_tool_call_output": frozenset({"type", "id", "call_id", "output", "status"}),
+}  # fmt: skip
+#: fields of parts that are converted, by the part's type
+_PART_FIELDS: Final = {
+    "input_text": frozenset({"type", "text"}),
+    "output_text": frozenset({"type", "text"}),
+    "text": frozenset({"type", "text"}),
+    "refusal": frozenset({"type", "refusal"}),
+    "input_image": frozenset({"type", "image_url", "detail"}),
+}
 
 
 def read_items(
@@ -66,10 +84,12 @@ class _ItemReader:
     def read(self, index: int) -> FormMessage | None:
         """Return the message of an item, or None for an item that is left out or has no content of its own."""
         item, path = self._items[index], f"input[{index}]"
-        match kind_of(item):
+        item_kind = kind_of(item)
+        fields = _MESSAGE_FIELDS if item_kind == "message" else _ITEM_FIELDS.get(item_kind or "")
+        if fields is not None and not item.keys() <= fields:
+            self._lost |= unread(item, fields, "input.")
+        match item_kind:
             case "message":
-                for field in item.keys() - _MESSAGE_FIELDS:
-                    self._lost[f"input.{field}"] = None
                 return _read_message(item, path, self._lost)
             case "function_call":
                 return FormMessage("assistant", (self._read_call(item, _required(item, "arguments", path), path),))
@@ -126,6 +146,9 @@ def _read_part(part: Any, path: str, lost: dict[str, None]) -> Content:
         raise InvalidField(path, f"`{path}` must be an object.")
     kind = part.get("type")
     field = _TEXT_FIELDS.get(kind) if isinstance(kind, str) else None
+    fields = _PART_FIELDS.get(kind) if isinstance(kind, str) else None
+    if fields is not None and not part.keys() <= fields:
+        lost |= unread(part, fields, "input.")
     if field is not None and isinstance(part.get(field), str):
         return Text(part[field], refusal=field == "refusal")
     if kind == "input_image":

@@ -36,6 +36,8 @@ _DIALECT_FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 
+_FORMAT_FIELDS: Final = frozenset({"type", "name", "description", "schema", "strict"})
+
 
 def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     tools = read_tools(body)
@@ -63,7 +65,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
         tools=functions,
         tool_choice=tool_choice,
         parallel_tool_calls=boolean(body, "parallel_tool_calls"),
-        response_format=_read_format(text_options.get("format")),
+        response_format=_read_format(text_options.get("format"), lost),
         user=text(body, "user"),
         effort=effort.of_openai(text(reasoning, "effort"), "reasoning.effort"),
         shows_reasoning=shown.texts,
@@ -79,7 +81,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     )
 
 
-def _read_format(value: Any) -> ResponseFormat | None:
+def _read_format(value: Any, lost: dict[str, None]) -> ResponseFormat | None:
     kind = value.get("type") if isinstance(value, dict) else None
     if value is None or kind == "text":
         return None
@@ -89,6 +91,11 @@ def _read_format(value: Any) -> ResponseFormat | None:
         raise InvalidField(
             "text.format", "`text.format` must be of type `text`, `json_object` or `json_schema` with its `schema`."
         )
+    lost |= unread(value, _FORMAT_FIELDS, "text.format.")
     return ResponseFormat(
-        kind="json_schema", name=text(value, "name"), schema=value["schema"], strict=boolean(value, "strict")
+        kind="json_schema",
+        name=text(value, "name"),
+        description=text(value, "description"),
+        schema=value["schema"],
+        strict=boolean(value, "strict"),
     )

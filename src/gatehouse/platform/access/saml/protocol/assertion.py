@@ -111,7 +111,7 @@ def _subject_expires_at(subject: Element, request_id: str | None, sp: ServicePro
 
 def _check_conditions(conditions: Element | None, sp: ServiceProvider, now: datetime) -> None:
     if conditions is None:
-        raise InvalidSignature("The assertion names no audience.")
+        raise InvalidSignature("The assertion has no audience.")
     if any(condition.tag not in _SUPPORTED_CONDITIONS for condition in conditions):
         raise InvalidSignature("The assertion has a condition that is not supported.")
     restrictions = conditions.findall("saml:AudienceRestriction", NAMESPACES)

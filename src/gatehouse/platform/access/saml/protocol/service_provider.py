@@ -12,7 +12,7 @@ from gatehouse.platform.request.ports import Host
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 #: Maximum characters of `RelayState`, equal to the maximum of `next` on the sign-in page.
-_MAX_RELAY_STATE_CHARS: Final = 10_000
+_MAX_RELAY_STATE_CHARACTERS: Final = 10_000
 
 
 class ServiceProvider(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ def for_request(request: Request, host: Host) -> ServiceProvider:
 def allowed_destination(relay_state: str | None, sp: ServiceProvider, portal: str | None) -> str | None:
     """Return `relay_state` if a sign-in may redirect the browser to it: a path or URL of this platform, or a URL of the
     portal. Return None for anything else, and for any text that a browser could resolve to another host."""
-    if not relay_state or len(relay_state) > _MAX_RELAY_STATE_CHARS:
+    if not relay_state or len(relay_state) > _MAX_RELAY_STATE_CHARACTERS:
         return None
     if any(c <= " " or c in "\\\x7f" for c in relay_state):
         return None

@@ -41,7 +41,7 @@ from gatehouse.platform.access.saml.protocol.messages import (
 log = structlog.get_logger(__name__)
 
 MAX_BYTES: Final = 256 * 1024
-_MAX_BASE64_CHARS: Final = MAX_BYTES * 4 // 3 + 4096
+_MAX_BASE64_CHARACTERS: Final = MAX_BYTES * 4 // 3 + 4096
 
 _XMLDSIG_MORE: Final = "http://www.w3.org/2001/04/xmldsig-more#"
 _XMLENC: Final = "http://www.w3.org/2001/04/xmlenc#"
@@ -73,7 +73,7 @@ Element = Any
 
 def decode(text: str) -> bytes:
     """Return the bytes of a form's base64 field, `MAX_BYTES` at most. Raises `InvalidSignature`."""
-    if len(text) > _MAX_BASE64_CHARS:
+    if len(text) > _MAX_BASE64_CHARACTERS:
         raise InvalidSignature("The answer is too large.")
     try:
         raw = b64decode("".join(text.split()), validate=True)

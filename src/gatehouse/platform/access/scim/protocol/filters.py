@@ -49,7 +49,7 @@ from gatehouse.platform.access.users.table import UserRow
 Op = CompareOperator
 Condition = ColumnElement[bool]
 
-_MAX_FILTER_CHARS: Final = 4_096
+_MAX_FILTER_CHARACTERS: Final = 4_096
 _COMPARISONS: Final[Mapping[CompareOperator, Callable[[Any, Any], Any]]] = {
     Op.eq: operator.eq, Op.gt: operator.gt, Op.ge: operator.ge, Op.lt: operator.lt, Op.le: operator.le,
 }  # fmt: skip
@@ -183,8 +183,8 @@ _CORE_URNS: Final = {"", USER.lower(), GROUP.lower()}
 
 def compile_filter(text: str, attributes: Attributes) -> Condition:
     """Return the SQL condition of a filter. Raises `InvalidFilter`."""
-    if len(text) > _MAX_FILTER_CHARS:
-        raise InvalidFilter(f"a filter may have at most {_MAX_FILTER_CHARS} characters")
+    if len(text) > _MAX_FILTER_CHARACTERS:
+        raise InvalidFilter(f"a filter may have at most {_MAX_FILTER_CHARACTERS} characters")
     try:
         tree = ScimFilter[Any](text).ast
     except InvalidFilterException as error:

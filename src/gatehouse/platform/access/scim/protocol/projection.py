@@ -12,7 +12,7 @@ from gatehouse.platform.access.scim.protocol.urns import ENTERPRISE, GROUP, USER
 _REQUIRED_ATTRIBUTES: Final = frozenset({"schemas", "id"})
 _CORE_URN_PREFIXES: Final = (USER.lower() + ":", GROUP.lower() + ":")
 _EXTENSION_URN: Final = ENTERPRISE.lower()
-_MAX_PARAMETER_CHARS: Final = 4_096
+_MAX_PARAMETER_CHARACTERS: Final = 4_096
 
 #: Maps lower-case attribute names to the selected sub-attributes. An empty set selects the whole attribute.
 _Names = Mapping[str, frozenset[str]]
@@ -59,8 +59,8 @@ class Projection:
 
 
 def _names(parameter: str | None) -> _Names:
-    if parameter is not None and len(parameter) > _MAX_PARAMETER_CHARS:
-        raise InvalidValue(f"attributes may have at most {_MAX_PARAMETER_CHARS} characters")
+    if parameter is not None and len(parameter) > _MAX_PARAMETER_CHARACTERS:
+        raise InvalidValue(f"attributes may have at most {_MAX_PARAMETER_CHARACTERS} characters")
     sub_attributes_by_name: dict[str, set[str] | None] = {}
     for item in (parameter or "").split(","):
         name, sub_attribute = _split(item.strip().lower())
@@ -72,7 +72,8 @@ def _names(parameter: str | None) -> _Names:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Return an attribute and its sub-attribute. An extension counts as one attribute, whose name is its whole URN."""
+    """Return an attribute and its sub-attribute. An extension is treated as one attribute, whose name is its whole
+    URN."""
     for prefix in _CORE_URN_PREFIXES:
         name = name.removeprefix(prefix)
     if name == _EXTENSION_URN or name.startswith(_EXTENSION_URN + ":"):

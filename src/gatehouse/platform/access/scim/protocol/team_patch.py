@@ -22,7 +22,7 @@ from gatehouse.platform.access.scim.protocol.urns import GROUP
 
 #: maximum number of members that one request can name
 _MAX_MEMBERS: Final = 50_000
-_MAX_DISPLAY_CHARS: Final = 255
+_MAX_DISPLAY_CHARACTERS: Final = 255
 #: Attributes that are ignored in a PATCH without a path, because some directories send whole resources there.
 _READ_ONLY_ATTRIBUTES: Final = frozenset({"schemas", "id", "meta"})
 #: Text attributes by lower-case name.
@@ -157,8 +157,8 @@ def _parse_member(entry: Any) -> tuple[UUID, str | None]:
     if str(fields.get("type") or "user").lower() != "user":
         raise InvalidValue("members: only users can be members")
     display = fields.get("display")
-    if display is not None and (not isinstance(display, str) or len(display) > _MAX_DISPLAY_CHARS):
-        raise InvalidValue(f"members: display may have at most {_MAX_DISPLAY_CHARS} characters")
+    if display is not None and (not isinstance(display, str) or len(display) > _MAX_DISPLAY_CHARACTERS):
+        raise InvalidValue(f"members: display may have at most {_MAX_DISPLAY_CHARACTERS} characters")
     return _parse_user_id(fields.get("value")), display
 
 

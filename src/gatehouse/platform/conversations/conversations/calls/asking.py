@@ -12,7 +12,7 @@ from gatehouse.engine.conversation.dialects import PASSING
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Text
 from gatehouse.engine.exchange import Answer, CallRequest, HostContext, Identified, Received
-from gatehouse.engine.routing.attempts import AllProvidersFailed
+from gatehouse.engine.routing.failed_attempts import AllProvidersFailed
 from gatehouse.engine.stages.candidates.route import AUTO, default_model
 from gatehouse.foundation.http.middleware import request_id
 from gatehouse.foundation.identity import Caller
@@ -50,7 +50,7 @@ class ModelCaller:
         self, path: str, model: str, messages: Sequence[PromptMessage], labels: Mapping[str, int]
     ) -> Answer:
         """Call a model in a separate request that this request causes. The separate request has its own id and record,
-        and a `path` that names its purpose. It is not counted against the rate limit again."""
+        and a `path` that identifies its purpose. It is not counted against the rate limit again."""
         received = msgspec.structs.replace(
             self.received,
             path=path,
@@ -102,8 +102,8 @@ class ModelCaller:
 
 
 async def _model_caller(request: Request, host: TheHost) -> AsyncIterator[ModelCaller]:
-    """Yield the model caller of the request. The call counts as in progress until the response, including a stream, is
-    sent."""
+    """Yield the model caller of the request. The call is treated as in progress until the response, including a stream,
+    is sent."""
     with host.calls.one() as call:
         yield ModelCaller(request, host, call)
 

@@ -30,7 +30,13 @@ class ArchiveFile(NamedTuple):
     first_sequence: int | None
     last_sequence: int | None
     sealed_checkpoint: str
+    #: when the records of the file were deleted from the database, or None if they may still be there
     removed_at: datetime | None
+
+    @property
+    def is_only_in_archive(self) -> bool:
+        """Return whether the records of the file were deleted from the database."""
+        return self.removed_at is not None
 
 
 _COLUMNS: Final = ", ".join(ArchiveFile._fields)
@@ -110,7 +116,7 @@ def list_files(
 
 def to_remove(connection: Connection, tenant_id: UUID) -> list[ArchiveFile]:
     """Return the kept files whose rows may still be in the database."""
-    return [file for file in list_files(connection, tenant_id) if file.removed_at is None]
+    return [file for file in list_files(connection, tenant_id) if not file.is_only_in_archive]
 
 
 def note_run(connection: Connection, tenant_id: UUID, at: datetime, status: str, rows: int) -> None:

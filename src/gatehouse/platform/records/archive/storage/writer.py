@@ -43,14 +43,14 @@ class ArchiveWriter:
     def __init__(
         self,
         url: str,
-        place: ArchiveStorage,
+        storage: ArchiveStorage,
         sealer: Sealer,
         scratch: Path,
         *,
         now: datetime,
         stop: threading.Event | None = None,
     ) -> None:
-        self.place = place
+        self.storage = storage
         self.sealer = sealer
         self.now = now
         self._stop = stop or threading.Event()
@@ -84,7 +84,7 @@ class ArchiveWriter:
         replaces: Sequence[ArchiveFile] = (),
     ) -> ArchiveFile | None:
         """Write a file of these rows, read it back, and keep it. Returns None if there are no rows. `rows` must return
-        the same groups at each call. Raises `DifferentRows`, `Held` and `OSError`."""
+        the same groups at each call. Raises `DifferentRows`, `UnderLegalHold` and `OSError`."""
         file_id = new_id()
         path = manifest.path(tier, records, tenant_id, self.now.date(), file_id)
         manifest.begin(self.connection, file_id, tenant_id, records, tier=tier, path=path)
@@ -98,8 +98,8 @@ class ArchiveWriter:
                 return None
             with unfinished.open("rb") as source:
                 size, sha256 = files.digest(source)
-            self.place.put(unfinished, path)
-            with self.place.open(path) as source, contextlib.closing(self._observed(rows())) as groups:
+            self.storage.put(unfinished, path)
+            with self.storage.open(path) as source, contextlib.closing(self._observed(rows())) as groups:
                 files.compare(source, groups)
         self.check(path, size, sha256)
         checkpoint = Checkpoint(records=records, rows=count, sha256=sha256, **bounds.chain)
@@ -114,12 +114,12 @@ class ArchiveWriter:
 
     def check(self, path: str, size: int, sha256: str) -> None:
         """Check the size in bytes and the hexadecimal SHA-256 digest of a stored file. Raises `DifferentRows`."""
-        with self.place.open(path) as source:
+        with self.storage.open(path) as source:
             if files.digest(source) != (size, sha256):
                 raise files.DifferentRows(f"{path} differs from the file that was written")
 
     def keep(self, file: ArchiveFile, replaces: Sequence[ArchiveFile] = ()) -> None:
-        """Mark the file as kept, and delete the files that it replaces. Raises `Held`."""
+        """Mark the file as kept, and delete the files that it replaces. Raises `UnderLegalHold`."""
         manifest.keep(self.connection, file, replaces=[replaced.id for replaced in replaces])
         if replaces:
             self._delete_unfinished()
@@ -135,7 +135,7 @@ class ArchiveWriter:
     def _delete_unfinished(self) -> None:
         """Delete the files that were not kept or were replaced."""
         for file_id, path in manifest.unfinished(self.connection):
-            self.place.remove(path)
+            self.storage.remove(path)
             manifest.delete_entry(self.connection, file_id)
 
     def _observed(self, rows: RowGroups, bounds: "Bounds | None" = None) -> RowGroups:

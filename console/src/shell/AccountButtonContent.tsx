@@ -3,14 +3,14 @@ import { useSession } from "../api/queries";
 import { texts } from "../texts";
 import styles from "./Account.module.css";
 
-/** Who is signed in: the content of the button that opens the menu of the account. */
-export function Account() {
+/** Content of the account menu button: initials, name and role of the signed-in user. */
+export function AccountButtonContent() {
   const { user } = useSession();
   const name = user.display_name ?? user.username ?? user.email ?? user.id;
   return (
     <>
       <span className={styles["hidden"]}>{texts.user.menu}: </span>
-      <span className={styles["picture"]} aria-hidden>{initials(name)}</span>
+      <span className={styles["initials"]} aria-hidden>{initials(name)}</span>
       <span className={styles["names"]}>
         <span className={styles["name"]}>{name}</span>
         <span className={styles["role"]}>{name === user.email ? texts.roleOf(user.role) : (user.email ?? texts.roleOf(user.role))}</span>

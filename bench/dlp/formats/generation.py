@@ -1,4 +1,4 @@
-"""Defines `Format`, a format of values, and generates values of a format."""
+"""Defines `Format`, one way to write a kind of value (for example a phone number), and generates test texts."""
 
 import re
 import string
@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Final, NamedTuple, TypeAlias
 
-Value: TypeAlias = Callable[[Random], str]
+ValueGenerator: TypeAlias = Callable[[Random], str]
 
+#: Alphabets by their letter in templates. `w` are the characters of URL-safe base64, `e` those of lower-case tokens with
+#: padding, `b` those of base64, and `B` those of base32.
 ALPHABETS: Final = {
     "d": string.digits,
     "h": "0123456789abcdef",
@@ -25,19 +27,19 @@ ALPHABETS: Final = {
     "B": "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
     "1": "123456789",
 }
-_PLACE: Final = re.compile(r"\{(\w):(\d+)(?:-(\d+))?\}")
+_PLACEHOLDER: Final = re.compile(r"\{(\w):(\d+)(?:-(\d+))?\}")
 _UUID: Final = "{h:8}-{h:4}-4{h:3}-a{h:3}-{h:12}"
 
 
 class Format(NamedTuple):
-    """A format of values. A finding is correct if its entity type or category is in `expected`. `around` are texts with
-    `{}` for the value."""
+    """One way to write a kind of value. A finding is correct if its entity type or category is in `expected`.
+    `contexts` contains sentences in which `{}` is replaced with the value."""
 
     family: str
     name: str
-    value: Value
+    value: ValueGenerator
     expected: frozenset[str]
-    around: tuple[str, ...]
+    contexts: tuple[str, ...]
 
 
 class Case(NamedTuple):
@@ -46,30 +48,30 @@ class Case(NamedTuple):
     end: int
 
 
-def from_template(template: str) -> Value:
-    """Return a function that makes values of a template. `{h:8}` is eight characters of the alphabet `h`,
+def from_template(template: str) -> ValueGenerator:
+    """Return a function that generates values of a template. `{h:8}` is eight characters of the alphabet `h`,
     `{n:20-40}` is 20 to 40 characters of the alphabet `n`, and `{uuid}` is a UUID."""
-    written = template.replace("{uuid}", _UUID)
+    template_with_uuid = template.replace("{uuid}", _UUID)
 
     def value(rnd: Random) -> str:
-        def some(match: re.Match[str]) -> str:
+        def random_characters(match: re.Match[str]) -> str:
             least, most = int(match[2]), int(match[3] or match[2])
             return "".join(rnd.choices(ALPHABETS[match[1]], k=rnd.randint(least, most)))
 
-        return _PLACE.sub(some, written)
+        return _PLACEHOLDER.sub(random_characters, template_with_uuid)
 
     return value
 
 
-def one_of(*values: Value) -> Value:
+def one_of(*values: ValueGenerator) -> ValueGenerator:
     return lambda rnd: rnd.choice(values)(rnd)
 
 
 def cases(value_format: Format, cases_each: int, seed: int = 0) -> Iterator[Case]:
-    """Yield `cases_each` texts for each surrounding."""
+    """Yield `cases_each` texts for each sentence in `contexts`."""
     rnd = Random(f"{value_format.family} {value_format.name} {seed}")
-    for around in value_format.around:
+    for context in value_format.contexts:
         for _ in range(cases_each):
             value = value_format.value(rnd)
-            before, _, behind = around.partition("{}")
-            yield Case(before + value + behind, len(before), len(before) + len(value))
+            before, _, after = context.partition("{}")
+            yield Case(before + value + after, len(before), len(before) + len(value))

@@ -1,0 +1,72 @@
+"""Places system messages for providers that take them only before the conversation.
+
+The texts of the messages before it become the system prompt. The place of a later one has a meaning (for example "the
+remaining tokens: 1000"), so it stays there as a text of the user with a mark. Moved to the front, it would also change
+the beginning of each request, which providers cache.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gatehouse.engine.conversation.errors import InvalidField
+from gatehouse.engine.conversation.form import FormMessage, Part, Request, Text, ToolCall, ToolResult
+
+
+def has_later(messages: Sequence[FormMessage]) -> bool:
+    """Return whether a system message follows another message."""
+    is_later = False
+    for message in messages:
+        if message.role != "system":
+            is_later = True
+        elif is_later and message.parts:
+            return True
+    return False
+
+
+def placed(request: Request) -> Request:
+    """Return the request with system messages at its beginning only. Later ones are the user's. One between the calls
+    of tools and their results follows the results, because no message may separate them."""
+    if not has_later(request.messages):
+        return request
+    written: list[FormMessage] = []
+    waiting: list[FormMessage] = []
+    follows_calls = is_later = False
+    for message in request.messages:
+        if message.role == "system":
+            if not is_later:
+                written.append(message)
+            elif message.parts:
+                marked = FormMessage("user", tuple(_marked(part) for part in message.parts))
+                (waiting if follows_calls else written).append(marked)
+            continue
+        is_later = True
+        if any(isinstance(part, ToolResult) for part in message.parts):
+            written += (message, *waiting)
+        else:
+            written += (*waiting, message)
+        waiting = []
+        follows_calls = any(isinstance(part, ToolCall) for part in message.parts)
+    return msgspec.structs.replace(request, messages=(*written, *waiting))
+
+
+def leading_texts(messages: Sequence[FormMessage]) -> list[str]:
+    """Return the texts of the system messages of a request that was `placed`. Raises `InvalidField` for files."""
+    texts = []
+    for message in messages:
+        if message.role != "system":
+            continue
+        for part in message.parts:
+            if not isinstance(part, Text):
+                raise InvalidField(
+                    "messages",
+                    "`messages`: this provider takes images and documents only from the user, not in system messages."
+                    " Move them to a message of the user.",
+                )
+            if part.text.strip():
+                texts.append(part.text)
+    return texts
+
+
+def _marked(part: Part) -> Part:
+    return Text(f"<system>\n{part.text}\n</system>") if isinstance(part, Text) else part
