@@ -29,8 +29,10 @@ const TICK_STEPS = { hour: [1, 3, 6], day: [1, 2, 7, 14] };
 const COUNT_TICKS = [1, 2, 5].flatMap((base) => Array.from({ length: 12 }, (_, power) => base * 10 ** power)).sort((a, b) => a - b);
 const MAX_COLUMN_PIXELS = 36;
 const HEADROOM = 1.1;
-/** The width of the value labels, the height of the time labels, and the minimum distance of ticks. */
+/** The minimum width of the value labels, the width of a character in them, the height of the time labels, and the
+ * minimum distance of ticks. */
 const LABEL_PIXELS = 58;
+const CHARACTER_PIXELS = 7;
 const TIME_PIXELS = 26;
 const TICK_PIXELS = 64;
 
@@ -58,7 +60,7 @@ export function plot(place: HTMLElement, data: Plotted): { resize: () => void; d
           values: (_, splits) => splits.map(data.timeText),
         },
         {
-          ...axis, size: LABEL_PIXELS, ...(isCount && { incrs: COUNT_TICKS }),
+          ...axis, size: labelWidth, ...(isCount && { incrs: COUNT_TICKS }),
           values: (_, splits) => splits.map(data.valueText),
         },
       ],
@@ -69,6 +71,12 @@ export function plot(place: HTMLElement, data: Plotted): { resize: () => void; d
     place,
   );
   return { resize: () => chart.setSize(size()), destroy: () => chart.destroy() };
+}
+
+/** Returns the width of an axis that shows the longest label. uPlot has no labels yet when it asks for the first time. */
+function labelWidth(_: uPlot, labels: string[] | null): number {
+  const longest = Math.max(0, ...(labels ?? []).map((label) => label.length));
+  return Math.max(LABEL_PIXELS, (longest + 2) * CHARACTER_PIXELS);
 }
 
 function line(color: string): uPlot.Series {

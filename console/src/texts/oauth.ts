@@ -5,7 +5,7 @@ export const oauthTexts = {
   searchPlaceholder: "Search name or id",
   new: "New client",
   newTitle: "New OAuth client",
-  newText: "A program that calls the API as itself. Its secret is shown once, right after this.",
+  newText: "A program that calls the API as itself, or an application that people sign in to. Its secret is shown once, right after this.",
   empty: "No OAuth clients yet",
   emptyText: "A program that belongs to nobody, such as a nightly job, calls the API with the scopes that you give it.",
   detailsOf: (name: string) => `Details of “${name}”`,
