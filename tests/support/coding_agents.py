@@ -122,13 +122,13 @@ def claude_next_request(request: JsonObject, content: list[JsonObject], result: 
 
 def claude_loading_request(request: JsonObject, content: list[JsonObject], *names: str) -> JsonObject:
     """Return the request that follows a search for deferred tools: the results of all tool calls in `content`, the
-    blocks of an answer, refer to the tools that were found, which a system message then adds."""
+    blocks of an answer, refer to the named tools, which a system message then adds."""
     following = claude_next_request(request, content, "")
-    found = [{"type": "tool_reference", "tool_name": name} for name in names]
+    references = [{"type": "tool_reference", "tool_name": name} for name in names]
     for result in following["messages"][-2]["content"]:
-        result["content"] = found
+        result["content"] = references
     following["messages"][-1] = {
         "role": "system",
-        "content": [{"type": "tool_addition", "tool": reference} for reference in found],
+        "content": [{"type": "tool_addition", "tool": reference} for reference in references],
     }
     return following

@@ -6,7 +6,7 @@ from typing import Final
 
 from bench.dlp.formats.generation import Format, ValueGenerator, from_template
 
-#: Phone numbers by country. `#` is a digit, and `%` is a digit that is not zero.
+#: Phone numbers by country. `#` is a digit, and `%` is a digit from 2 to 9.
 _PHONES: Final = {
     "US": ("%##-%##-####", "(%##)%##-####", "(%##) %##-####", "%##.%##.####", "+1-%##-%##-####", "001-%##-%##-####x###"),
     "UK": ("+44(0)%### ######", "+44 %### ######", "0%## #######", "(0%###) ######", "0%### ######", "+44 20 #### ####"),

@@ -67,11 +67,11 @@ def one_of(*values: ValueGenerator) -> ValueGenerator:
     return lambda rnd: rnd.choice(values)(rnd)
 
 
-def cases(value_format: Format, cases_each: int, seed: int = 0) -> Iterator[Case]:
-    """Yield `cases_each` texts for each sentence in `contexts`."""
+def cases(value_format: Format, cases_per_context: int, seed: int = 0) -> Iterator[Case]:
+    """Yield `cases_per_context` texts for each sentence in `contexts`."""
     rnd = Random(f"{value_format.family} {value_format.name} {seed}")
     for context in value_format.contexts:
-        for _ in range(cases_each):
+        for _ in range(cases_per_context):
             value = value_format.value(rnd)
             before, _, after = context.partition("{}")
             yield Case(before + value + after, len(before), len(before) + len(value))

@@ -47,9 +47,9 @@ def names(matcher: Matcher, case: Case) -> set[str]:
     }
 
 
-def measured(matcher: Matcher, selected: Iterable[Format], cases_each: int, seed: int = 0) -> Iterator[Result]:
+def measured(matcher: Matcher, selected: Iterable[Format], cases_per_context: int, seed: int = 0) -> Iterator[Result]:
     for value_format in selected:
-        tried = list(cases(value_format, cases_each, seed))
+        tried = list(cases(value_format, cases_per_context, seed))
         yield Result(
             value_format, len(tried), [case for case in tried if value_format.expected.isdisjoint(names(matcher, case))]
         )

@@ -39,7 +39,7 @@ function History({ rule, page, onPage }: { rule: AlertRule; page: number; onPage
       <ul className={styles["history"]} aria-label={alerts.history}>
         {data.history.map((record) => <Trigger key={record.id} record={record} rule={rule} />)}
       </ul>
-      {(page > 1 || data.total > HISTORY_SIZE) && <Pager page={page} size={HISTORY_SIZE} total={data.total} onPage={onPage} />}
+      {(page > 1 || data.total > HISTORY_SIZE) && <Pager name={alerts.history} page={page} size={HISTORY_SIZE} total={data.total} onPage={onPage} />}
     </>
   );
 }

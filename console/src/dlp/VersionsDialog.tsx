@@ -53,7 +53,7 @@ function Versions({ rule, page, onPage }: { rule: DlpRule; page: number; onPage:
         ))}
       </ol>
       {(page > 1 || list.data.total > PAGE_SIZE) && (
-        <Pager page={page} size={PAGE_SIZE} total={list.data.total} onPage={onPage} />
+        <Pager name={versions.pages} page={page} size={PAGE_SIZE} total={list.data.total} onPage={onPage} />
       )}
     </>
   );

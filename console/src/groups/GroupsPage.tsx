@@ -78,7 +78,7 @@ export function GroupsPage() {
       </Panel>
       <MembersDialog
         group={opened.row} view={{ search: member, page: members }} onClose={close}
-        onView={(view) => void navigate({ search: (now) => ({ ...now, member: view.search, members: view.page }) })}
+        onView={(view) => void navigate({ search: (now) => ({ ...now, member: view.search, members: view.page > 1 ? view.page : undefined }) })}
       />
       <RowFailure failed={opened.failed} onClose={close} />
     </Page>

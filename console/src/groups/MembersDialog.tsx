@@ -74,7 +74,7 @@ function Members({ group, view: { search, page }, onView }: { group: Group; view
         </ul>
       )}
       {data !== undefined && (page > 1 || data.total > PAGE_SIZE) && (
-        <Pager page={page} size={PAGE_SIZE} total={data.total} onPage={(next) => onView({ search, page: next })} />
+        <Pager name={groups.members} page={page} size={PAGE_SIZE} total={data.total} onPage={(next) => onView({ search, page: next })} />
       )}
     </div>
   );

@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import { KeyRound } from "lucide-react";
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useConfigurationEntry, useSetConfiguration } from "../api/configuration";
 import { useRights } from "../api/queries";
 import { useSettings } from "../organization/api";
@@ -13,15 +13,21 @@ import { outpostTexts } from "../texts/outposts";
 
 /** The entry that controls whether the policies of outposts contain providers' credentials: `sealed` or `off`. */
 const CREDENTIALS = "outpost_provider_credentials";
-/** The feature flag, as the settings of the organization name it in `sources`. */
-const FEATURE = "feature_flags.outpost_enabled";
+/** The feature flag without which outposts get no policy. */
+const FLAG = "outpost_enabled";
 
 /** The settings that apply to all outposts of the organization, with the effective values. */
 export function SettingsPanel({ enabled }: { enabled: boolean }) {
   const outposts = outpostTexts;
   const { administers } = useRights();
   const { data: entry } = useConfigurationEntry(CREDENTIALS);
-  const source = useSettings().data?.sources[FEATURE];
+  const { data: organization, refetch } = useSettings();
+  // The list of outposts, which contains `enabled`, is loaded more often. A source of another value is not shown.
+  const isOld = organization !== undefined && organization.feature_flags[FLAG] !== enabled;
+  useEffect(() => {
+    if (isOld) void refetch();
+  }, [isOld, refetch]);
+  const source = isOld ? undefined : organization?.sources[`feature_flags.${FLAG}`];
   const isSealed = entry?.value === "sealed";
   return (
     <Panel title={outposts.settings} actions={administers && entry !== undefined && <CredentialsButton isSealed={isSealed} />}>

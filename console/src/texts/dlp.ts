@@ -122,6 +122,7 @@ export const versionTexts = {
   } as Record<string, string>,
   yes: "Yes",
   no: "No",
+  pages: "Versions",
   restore: "Restore…",
   restoreThis: (when: string) => `Restore the version of ${when}`,
   restoreTitle: (when: string) => `Restore the version of ${when}?`,

@@ -1,5 +1,5 @@
-"""Compiles many patterns together and searches for all of them in about one pass over the text. The findings are those
-that `matching` defines.
+"""Compiles many patterns together and searches for all of them in about one pass over the text. The findings are the
+same as those of the reference implementation in `search/matching.py`.
 
 A `MatchChain` records where the next match of each shape may begin, so that a text in pieces gives the same findings as
 the complete text. Context words are searched for once for all patterns. A shape that needs a context word is skipped
@@ -87,15 +87,16 @@ class MatchChain(msgspec.Struct, gc=False):
         }
 
     def forget(self, dropped: int, settled: int) -> None:
-        """Adjust the positions after the first `dropped` code points of the source were removed. Remove entries at or
-        before `settled`, which counts from the new start."""
+        """Subtract `dropped` from all positions, because the first `dropped` code points of the source were removed.
+        Remove entries at or before `settled`, which counts from the new start."""
         if self.resume:
             self.resume = {regex: end - dropped for regex, end in self.resume.items() if end - dropped > settled}
         self.covered = max(0, self.covered - dropped)
 
 
-#: Maximum distance from an escape to a later match whose context word is next to the escape.
-AFTER_ESCAPE: Final = CONTEXT_CHARACTERS_BEFORE + 1
+#: An escape can affect a match that begins less than this many characters after it, because a context word may begin
+#: right after the escape. In the plain view, the letter of the escape is part of that word.
+AFTER_ESCAPE: Final = CONTEXT_CHARACTERS_BEFORE + 2
 
 
 #: Number of characters after a match that may affect it, for a pattern with context words.
@@ -106,10 +107,11 @@ class Region(NamedTuple):
     """The part of a view that is searched. All positions are characters of the view.
 
     Matches begin between `first` and `last`, read the text up to `end`, and have at most `longest` characters. If
-    `seams` is set, a finding counts only if it contains a seam and the `width` characters that begin at the seam. If
-    `escapes` is set, a finding counts only if an escape at one of these positions is within the finding or near enough
-    to affect it. A match that begins before `since` is not reported, but determines where the next match begins. The
-    text is known up to `known`. A match is not decided while a context word for it may follow `known`."""
+    `seams` is set, a finding is reported only if it contains the `width` characters that begin at one of these
+    positions. If `escapes` is set, a finding is reported only if an escape at one of these positions is within the
+    match or near enough to affect it. A match that begins before `since` is not reported, but determines where the next
+    match begins. The text is known up to `known`. A match is not decided while a context word for it may follow
+    `known`."""
 
     first: int
     last: int
@@ -129,8 +131,9 @@ class Region(NamedTuple):
         return place < len(self.seams) and self.seams[place] + self.width <= end
 
     def counts(self, begin: int, end: int, ahead: int) -> bool:
-        """Return whether a match from `begin` to `end` is reported: it begins at `since` or later, and an escape
-        affects it if `escapes` is set. `ahead` is the number of characters after the match that affect it."""
+        """Return whether a match from `begin` to `end` is reported. It must begin at `since` or later. If `escapes` is
+        set, an escape must also be near enough to affect it. `ahead` is the number of characters after the match that
+        affect it."""
         if begin < self.since:
             return False
         if self.escapes is None:
@@ -227,14 +230,15 @@ class PatternSet:
         return scan.findings, scan.waiting
 
     def grows_from(self, view: View, first: int, end: int) -> int:
-        """Return the first character from `first` on at which a match may begin that depends on text after `end`.
-        Return `end` if there is none."""
+        """Return the first position (at least `first`) at which an undecided match may begin: text after `end` can
+        extend or complete this match. Return `end` if there is none. For an organization's own patterns, return the
+        first position at which any match may begin, including a complete one."""
         if self.growth is not None:
             return self.growth.growing(view, first, end)
         return end if self.as_written is None else self.as_written.begins(view, first, end)
 
     def has_none(self, text: bytes) -> bool:
-        """Return whether the text contains no complete match, regardless of the text around it."""
+        """Return whether no match is found if `text` is searched alone, without the text around it."""
         data = text.translate(matching.UNDERSCORES) if self._splits_at_underscore else text
         return self._candidates.first(data, data.translate(SKELETON), 0, len(data)) == len(data)
 

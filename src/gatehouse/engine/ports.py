@@ -243,5 +243,7 @@ class Ports(msgspec.Struct, kw_only=True):
     circuit_seconds: float = 10.0
     #: number of workers of this machine, among which the limits of deployments are divided
     workers: int = 1
+    #: number of this worker, from 0 to `workers` - 1
+    worker: int = 0
     #: the address of this host for clients, without a slash at the end; None if it is not known
     public_url: str | None = None

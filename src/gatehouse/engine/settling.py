@@ -26,7 +26,7 @@ from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, guess
 from gatehouse.engine.routing.cost import cost
 from gatehouse.engine.stages.calls.record import Recorder
-from gatehouse.engine.timing import Timing, asked_for, milliseconds
+from gatehouse.engine.timing import Timing, is_requested, milliseconds
 from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
 from gatehouse.policy.budgets import NANO
 from gatehouse.policy.catalog import Candidate
@@ -61,7 +61,7 @@ class Settlement:
         exchange, received = Exchange(identified=identified), identified.received
         if self._ports.traces is not None:
             exchange.trace = self._ports.traces.begin(received)
-        if asked_for(identified):
+        if is_requested(identified):
             exchange.timing = Timing(self._ports.clock.monotonic, received.started)
             exchange.timing.part("auth")
         return InFlight(dialect, exchange, Recorder(self._ports))

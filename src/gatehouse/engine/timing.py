@@ -61,7 +61,7 @@ async def _timed(timing: Timing, part: str, work: Awaitable[T]) -> T:
     return result
 
 
-def asked_for(x: Identified) -> bool:
+def is_requested(x: Identified) -> bool:
     """Return whether times are measured. They are measured only for administrators, because times reveal something
     about the findings in a text."""
     return (

@@ -143,7 +143,7 @@ def configure(level: Literal["debug", "info", "warning", "error"] = "info", stre
         library.disabled = False
     # alembic logs several lines at every start.
     logging.getLogger("alembic").setLevel(max(logging.WARNING, root.level))
-    # Gatehouse's own access log contains the caller and the request's id. uvicorn's access log lacks both.
+    # Usage records and audit events contain the caller and the request id. uvicorn's access log lacks both.
     logging.getLogger("uvicorn.access").disabled = True
     # On a lower level SQLAlchemy logs the values of parameters.
     logging.getLogger("sqlalchemy.engine").setLevel("WARNING")

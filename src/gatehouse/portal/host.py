@@ -1,4 +1,5 @@
-"""The parts of one process. They are created, started and stopped in order. Routes read them from `TheHost`."""
+"""The parts of one process. They are created and started in order, and stopped in reverse order. Routes read them from
+`TheHost`."""
 
 import asyncio
 import contextlib

@@ -34,7 +34,9 @@ FORMATS += [
 @pytest.mark.parametrize("family", MIN_RECALL)
 def test_values_in_published_formats_are_found(family: str) -> None:
     results = list(
-        measured(MATCHER, [value_format for value_format in FORMATS if value_format.family == family], cases_each=1)
+        measured(
+            MATCHER, [value_format for value_format in FORMATS if value_format.family == family], cases_per_context=1
+        )
     )
     assert len(results) > 10
     assert sum(result.recall for result in results) / len(results) >= MIN_RECALL[family]

@@ -4,6 +4,8 @@ import msgspec
 import pytest
 from mistralai.client import Mistral
 from tests.engine.providers.conftest import call, candidate, everything
+from tests.engine.providers.wires import answering
+from tests.support.upstream import upstream
 from tests.support.vendors.mistral import KEY, mistral
 
 from gatehouse.engine.conversation.usage import Usage
@@ -239,11 +241,21 @@ async def test_embeddings(ask, server, encoding):
     assert reply.usage == Usage(input_tokens=3)
 
 
+async def test_what_the_list_does_not_say_about_a_model_is_unknown(outbound):
+    listed = b'{"data": [{"id": "a"}, {"id": "b", "capabilities": {}}, {"id": "c", "capabilities": {"vision": false}}]}'
+    async with upstream(answering(listed)) as server:
+        config = ProviderConfig(base_url=server.url + "/v1")
+        record = ProviderRecord(id="p", name="P", kind="mistral", config=config)
+        models = await KINDS["mistral"].list_models(outbound, record, SECRET)
+    capabilities = [(item.supports_vision, item.supports_streaming) for item in models]
+    assert capabilities == [(None, None), (None, None), (False, None)]
+
+
 async def test_models_are_found(outbound, server):
     config = ProviderConfig(base_url=server.url + "/v1")
     record = ProviderRecord(id="p", name="P", kind="mistral", config=config)
     models = await KINDS["mistral"].list_models(outbound, record, SECRET)
     assert [(item.model_id, item.context_window, item.supports_vision) for item in models] == [
         ("mistral-large-latest", 131072, True),
-        ("mistral-embed", 8192, False),
+        ("mistral-embed", 8192, None),
     ]

@@ -70,6 +70,12 @@ async def test_either_all_claims_of_a_request_are_counted_or_none(counters: Memo
     assert (passed.allowed, passed.claim, passed.rate.remaining) == (True, 0, 1)
 
 
+async def test_a_process_without_a_part_of_a_limit_admits_nothing(counters: MemoryCounters) -> None:
+    for taken in (await counters.take("a", 10, own_limit=0), counters.take_now(("a", 0)), counters.take_now(("b", 0))):
+        assert (taken.allowed, taken.rate.limit, taken.retry_after) == (False, 0, 60)
+    assert len(counters) == 0
+
+
 async def test_a_lowered_limit_reports_when_a_slot_is_free_again(counters: MemoryCounters, clock: HandClock) -> None:
     for _ in range(4):
         await counters.take("user:a", 10)

@@ -324,7 +324,7 @@ async def hung(carrier, calls: int) -> AsyncIterator[str]:
 
 
 async def test_a_provider_that_hangs_uses_only_its_own_connections(make):
-    carrier = make(3, max_each=2)
+    carrier = make(3, max_per_provider=2)
     async with hung(carrier, 10) as url, upstream(echo) as healthy:
         with pytest.raises(NoConnectionFree):
             await carrier.send(post(url, connect_timeout=0.1))
@@ -336,7 +336,7 @@ async def test_a_provider_that_hangs_uses_only_its_own_connections(make):
 
 async def test_a_call_beyond_the_limit_of_waiting_calls_is_refused_immediately(make, monkeypatch):
     monkeypatch.setattr(pool, "MIN_WAITING_CALLS", 3)
-    carrier = make(2, max_each=1)
+    carrier = make(2, max_per_provider=1)
     async with hung(carrier, 1 + 3) as url, upstream(echo) as healthy:
         with pytest.raises(NoConnectionFree):
             await asyncio.wait_for(carrier.send(post(url, connect_timeout=30)), 1)
@@ -353,7 +353,7 @@ async def test_each_provider_behind_one_proxy_has_its_own_limit(make, monkeypatc
 
     async with upstream(behave) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
-        carrier = make(2, max_each=1)
+        carrier = make(2, max_per_provider=1)
         hung_call = asyncio.ensure_future(carrier.send(post("http://hung.example/v1")))
         await asyncio.sleep(0.1)
         reply = await carrier.send(post("http://provider.example/v1", connect_timeout=0.1))
@@ -470,7 +470,7 @@ async def test_the_total_timeout_applies_during_a_response(outbound):
 
 
 async def test_the_total_timeout_applies_while_a_call_waits(make):
-    carrier = make(2, max_each=1)
+    carrier = make(2, max_per_provider=1)
     began = time.monotonic()
     async with hung(carrier, 1) as url:
         with pytest.raises(NoConnectionFree):

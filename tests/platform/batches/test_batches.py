@@ -80,6 +80,21 @@ async def test_responses_and_embeddings_can_be_in_batches(
         assert (await results(client, batch.output_file_id))["a"]["response"]["body"]["object"] == kind
 
 
+async def test_a_result_names_the_fields_that_the_provider_did_not_receive(
+    owner: Tenant, client: openai.AsyncOpenAI
+) -> None:
+    entries = [
+        {"custom_id": name, "method": "POST", "url": "/v1/responses",
+         "body": {"model": "sandbox/echo", "input": "Hello", **fields}}
+        for name, fields in (("a", {"max_tool_calls": 5, "truncation": "auto"}), ("b", {}))
+    ]  # fmt: skip
+    file = await client.files.create(file=("calls.jsonl", jsonl(entries)), purpose="batch")
+    created = await client.batches.create(input_file_id=file.id, endpoint="/v1/responses", completion_window="24h")
+    output = await results(client, (await ended(client, created.id)).output_file_id)
+    assert output["a"]["response"]["gateway_dropped"] == ["max_tool_calls", "truncation"]
+    assert "gateway_dropped" not in output["b"]["response"]
+
+
 @pytest.mark.parametrize(
     ("bad", "place"),
     [

@@ -41,6 +41,14 @@ async def test_a_batch_is_run_and_its_results_are_read(
     assert {record["request_id"] for record in await records(platform, owner)} == {f"{batch.id}-1", f"{batch.id}-2"}
 
 
+async def test_a_result_names_the_fields_that_the_provider_did_not_receive(claude: anthropic.AsyncAnthropic) -> None:
+    requests = [request("a", top_k=5, service_tier="standard_only"), request("b")]
+    batch = await ended(claude, (await claude.messages.batches.create(requests=requests)).id)
+    entries = [entry async for entry in await claude.messages.batches.results(batch.id)]
+    dropped = [(entry.result.model_extra or {}).get("gateway_dropped") for entry in entries]
+    assert dropped == [["top_k"], None]
+
+
 async def test_the_beta_client_works(claude: anthropic.AsyncAnthropic) -> None:
     batch = await claude.beta.messages.batches.create(requests=[request("a")])
     await ended(claude, batch.id)

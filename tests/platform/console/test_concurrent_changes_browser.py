@@ -163,7 +163,7 @@ async def test_the_status_of_a_model_that_somebody_else_edited_is_kept(
     await expect(page.get_by_text(REFUSAL).first).to_be_visible()
     assert first.get(path).json()["validation_status"] == "draft"
     # The dialog now shows the changed entry, so the status can be set.
-    await expect(page.get_by_role("dialog").filter(has_text="Ada").first).to_be_visible()
+    await expect(page.locator("[role=dialog] dd").get_by_text("Ada", exact=True)).to_have_count(1)
     await question.get_by_role("button", name="Move", exact=True).click()
     await expect(page.get_by_text(f"acme/{model} is now “{status}”").first).to_be_visible()
     first.delete(path).raise_for_status()

@@ -266,7 +266,7 @@ async def test_every_version_of_a_rule_is_reached_by_pages(
     question = modal(page).filter(has_text="Restore the version of").last
     await expect(question).to_contain_text(f"{at[0].astimezone(UTC):%Y-%m-%d %H:%M:%S}")
     await question.get_by_role("button", name="Restore", exact=True).press("Enter")
-    await expect(modal(page).get_by_role("navigation", name="Pages")).to_contain_text("of 62")
+    await expect(modal(page).get_by_role("navigation")).to_contain_text("of 62")
     assert [stored["detector_name"] for stored in admin.get(RULES).json()] == [RULE["detector_name"]]
 
 

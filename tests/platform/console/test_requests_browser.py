@@ -291,7 +291,7 @@ async def test_spend_of_aliases_is_paged_and_sorted_by_the_server(
 async def test_a_user_has_no_filter_by_user(page: Page, sign_in: SignIn) -> None:
     who = await sign_in("user")
     await page.goto(f"/console/requests?period=all&user={who.id}")
-    await expect(page.get_by_role("heading", name="No requests yet")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No requests in this period")).to_be_visible()
     await expect(page.get_by_role("button", name="Clear")).to_have_count(0)
 
 

@@ -316,12 +316,15 @@ async def test_outposts_are_listed_and_get_credentials(
     admin.patch(f"{FLAGS}/outpost_enabled", json={"enabled": True}).raise_for_status()
     await expect(page.get_by_text("their records are refused")).to_have_count(0)
 
+    # Each value is shown with its source.
+    feature, credentials = (settings.locator("dl > div").filter(has_text=name) for name in ("Outposts", "Providers'"))
+    await expect(feature).to_contain_text("Set by the organization.")
     await expect(settings).to_contain_text("Not sent")
-    await expect(settings.get_by_text("Default.", exact=True)).to_be_visible()
+    await expect(credentials.get_by_text("Default.", exact=True)).to_be_visible()
     await settings.get_by_role("button", name="Send credentials").press("Enter")
     await dialog.get_by_role("button", name="Send credentials").press("Enter")
     await expect(settings).to_contain_text("sealed to each outpost's certificate")
-    await expect(settings.get_by_text("Set by the organization")).to_be_visible()
+    await expect(credentials.get_by_text("Set by the organization")).to_be_visible()
     query = "SELECT value FROM system_config WHERE key = 'outpost_provider_credentials'"
     assert server.sql(query) == [("sealed",)]
     await settings.get_by_role("button", name="Stop sending").click()

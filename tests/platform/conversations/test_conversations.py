@@ -199,7 +199,7 @@ async def test_a_machine_cannot_have_conversations(
     machine = await platform.new_m2m(tenant_with_models.id, "api:read", "api:write", "chat:write")
     path = f"{BASE}/{uuid4()}{rest}" if rest else BASE
     answer = await machine.request(method, path, json=body)
-    assert (answer.status_code, "belong to users" in answer.text) == (403, True)
+    assert (answer.status_code, "Only users have conversations" in answer.text) == (403, True)
 
 
 @pytest.mark.parametrize(

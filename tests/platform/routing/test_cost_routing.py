@@ -285,7 +285,7 @@ async def test_a_simulation_explains_why_models_are_behind_a_named_one(sandbox: 
         ("stream-2", "fallback"),
     ]
     assert {item["reason"] for item in candidates[2:]} == {
-        "the request names another model, and this one is not in the fallback chain"
+        "the request specifies another model, and this one is not in the fallback chain"
     }
     group = await new_group(sandbox)
     access = {"model_id": "sandbox/echo", "access_type": "DENY"}

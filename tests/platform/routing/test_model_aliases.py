@@ -118,7 +118,7 @@ async def test_changes_are_in_force_at_once(served: Tenant) -> None:
     assert (await chat(served.user)).status_code == 404
 
 
-async def test_the_number_of_workers_is_passed_to_each_worker(
+async def test_each_worker_knows_its_number_and_the_number_of_workers(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = platform.installed.settings
@@ -130,10 +130,10 @@ async def test_the_number_of_workers_is_passed_to_each_worker(
     # The server is not run, so that the application can be started here.
     monkeypatch.setattr(process._WorkerServer, "run", lambda server: setattr(server, "started", True))
     with socket.socket() as listener:
-        process.serve_gateway(app, settings, listener, -1, ConnectionBoard.of(3)[0])
+        process.serve_gateway(app, settings, listener, -1, ConnectionBoard.of(3)[2])
     async with app._serving():
         assert app._host is not None
-        assert app._host.ports.workers == 3
+        assert (app._host.ports.workers, app._host.ports.worker) == (3, 2)
 
 
 async def test_limits_are_answered_with_429(served: Tenant) -> None:

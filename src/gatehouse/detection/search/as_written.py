@@ -31,7 +31,8 @@ from gatehouse.detection.search.walks import (
 
 #: A byte that does not occur in UTF-8. No part of a regex matches it, so no match spans it.
 _SEPARATOR_BYTE: Final = b"\xff"
-#: Number of characters after a match in which a context word can affect the match's score.
+#: Number of characters after a match that may affect its score: those in which a context word counts, and two that show
+#: whether it is a whole word.
 _CONTEXT_LOOKAHEAD: Final = CONTEXT_CHARACTERS_AFTER + 2
 #: Maximum RE2 instructions of the shapes that are combined into one search.
 _MAX_GROUP_INSTRUCTIONS: Final = 2_000
@@ -51,8 +52,9 @@ class SearchAborted(Exception):
 
 
 class WrittenShape(NamedTuple):
-    """One shape of a pattern, compiled. `anywhere` searches an incomplete text for the regex without its anchors to the
-    beginning and end of the text. `anywhere` is None if the regex has no such anchors."""
+    """One shape of a pattern, compiled. If the regex is anchored to the beginning or end of the text, `anywhere` finds
+    the first byte at which the regex may match if these anchors are ignored (`re2_syntax.unfinished`). Otherwise
+    `anywhere` is None."""
 
     pattern: Pattern
     shape: CompiledShape
@@ -61,8 +63,9 @@ class WrittenShape(NamedTuple):
 
 
 class WrittenGroup(NamedTuple):
-    """Some shapes, by their `numbers`, and one combined search for all of them. The search treats a text as incomplete,
-    so it also works for a text that is followed by other texts."""
+    """Some shapes, by their `numbers`, and one combined search for all of them. The search ignores anchors to the
+    beginning and end of the text, so it also works for joined texts. At the end of the searched data, it also finds the
+    beginning of a match (`re2_syntax.unfinished`)."""
 
     numbers: list[int]
     search: Search
@@ -157,11 +160,12 @@ class AsWritten:
     def in_stream(
         self, view: View, start: int, resume: dict[int, int], base: int, known: int, *, whole: bool
     ) -> tuple[list[Finding], int]:
-        """Return the findings that begin at character `start` of a stream's text or later, and the character up to
-        which the findings are final. Text that follows the character `known` cannot add findings before that character.
+        """Return the findings from character `start` of the view on, and the final position: text after `known` cannot
+        change the findings before this position.
 
-        `whole` means that no text follows. The view begins at position `base` of the text. `resume` maps each shape
-        to the byte of the view where its search continues. This method updates `resume`."""
+        `view` begins at position `base` of a stream's text. `start`, `known` and the final position are characters of
+        the view. `whole` means that no text follows. `resume` maps each shape to the byte of the view where its search
+        continues. This method updates `resume`."""
         first, end = view.byte(start), view.byte(known)
         data = view.data[:end]
         settled = known
@@ -201,8 +205,9 @@ class AsWritten:
 
 
 def _first_candidate(search: Search, data: bytes, place: int) -> Generator[None, None, int]:
-    """Return the first byte from `place` on at which a match may begin. `search` must be a search for incomplete
-    texts. The generator yields after each window."""
+    """Return the first byte from `place` on at which a match may begin. `search` must be compiled from a regex of
+    `re2_syntax.unfinished`, so that it also finds the beginning of a match at the end of a window. The generator yields
+    after each window."""
     size = _MIN_WINDOW_BYTES
     while place < len(data):
         stop = next_character(data, place + size, len(data))
@@ -223,8 +228,8 @@ def _findings_across_texts(written: WrittenShape, texts: Texts, first: int) -> I
 
 
 def _findings_by_text(written: WrittenShape, texts: Texts) -> Iterator[Finding | None]:
-    """Yield the findings of a regex that is anchored to the beginning or end of the text. Search each text in which the
-    regex may match separately. Yield None after a step without a match."""
+    """Yield the findings of a regex that is anchored to the beginning or end of the text. Each text in which the regex
+    may match is searched on its own. Yield None after a step without a match."""
     assert written.anywhere is not None
     data, budget = texts.data, WalkBudget(len(texts.data))
     place = 0

@@ -13,27 +13,31 @@ _MAX_NEAR_BEGINNINGS: Final = 400
 _MAX_CLASS_CHARACTERS: Final = 6
 #: Minimum number of adjacent letters that are treated as a word.
 _MIN_WORD_LETTERS: Final = 3
-#: Visible ASCII characters. In RE2 `\\d` and `\\w` are ASCII.
+#: Visible ASCII characters, and the character that replaces some underscores in the searched text. In RE2 `\\d` and
+#: `\\w` are ASCII.
 _VISIBLE: Final = frozenset((*range(0x21, 0x7F), ord(UNDERSCORE)))
 _SPACE_CODE: Final = 0x20
 _BLANK_CATEGORIES: Final = frozenset({op.CATEGORY_SPACE, op.CATEGORY_NOT_DIGIT, op.CATEGORY_NOT_WORD})
 _VISIBLE_CATEGORIES: Final = frozenset({op.CATEGORY_DIGIT, op.CATEGORY_WORD})
-#: A literal, and whether it is the complete match of its part of the regex. More characters follow an incomplete one.
+#: A pair of a literal and a flag. The flag is true if the literal is the complete match of its part of the regex, and
+#: false if the match may continue after the literal.
 _Beginning = tuple[str, bool]
 _ANY_BEGINNING: Final[tuple[_Beginning, ...]] = (("", False),)
 
 
 def beginnings(regex: str) -> frozenset[str]:
-    """Return literals, ignoring case, such that each match begins with one of them. Return an empty set if a match may
-    begin in another way."""
+    """Return literals such that each match begins with one of them. Compare them case-insensitively. Return an empty
+    set if a match may begin in another way, if there are more than `_MAX_BEGINNINGS` literals, or if Python's parser
+    rejects the regex."""
     literals = _literals(regex, _MAX_BEGINNINGS, edges=False)
     return frozenset() if "" in literals else literals
 
 
 def near_beginnings(regex: str) -> tuple[frozenset[str], bool]:
-    """Return literals, ignoring case, such that each match has one of them at its first or second character. Also
-    return whether a literal may be at the second character. The set is empty if a match may begin in another way, or
-    with a literal that is common in texts."""
+    """Return literals such that each match has one of them at its first or second character. Compare them
+    case-insensitively. Also return whether a literal may be at the second character. The set is empty if a match may
+    begin in another way or with a literal that is common in texts, if there are more than `_MAX_NEAR_BEGINNINGS`
+    literals, or if Python's parser rejects the regex."""
     literals = _literals(regex, _MAX_NEAR_BEGINNINGS, edges=True)
     if not all(map(_is_distinctive, literals)):
         return frozenset(), False
@@ -63,7 +67,7 @@ def has_word(regex: str) -> bool:
 
 
 def has_no_blanks(regex: str) -> bool:
-    """Return whether all characters of a match, except the first and the last one, are visible ASCII characters."""
+    """Return whether all characters of a match, except the first and the last one, are in `_VISIBLE`."""
     try:
         nodes = list(parser.parse(regex))
     except (parser.error, OverflowError):
@@ -78,7 +82,8 @@ def has_no_blanks(regex: str) -> bool:
 
 
 def repeats_blanks(regex: str, limit: int) -> bool:
-    """Return whether the regex may repeat a class of characters that includes the blank more than `limit` times."""
+    """Return whether the regex has a character class that matches a space and whose maximum repetition count exceeds
+    `limit`."""
     try:
         return _repeats_blanks(parser.parse(regex), limit)
     except (parser.error, OverflowError):
@@ -164,8 +169,9 @@ def _children(code: Any, argument: Any) -> Sequence[Any]:
 
 
 class _BeginningsReader:
-    """Collects the beginnings of the matches from a regex tree. With `edges`, a character class at the beginning of the
-    regex is left out of the literals."""
+    """Collects the beginnings of the matches from a regex tree. A class of at most `_MAX_CLASS_CHARACTERS` literal
+    characters is expanded into these characters. With `edges`, any other class, a negated character or `.` at the
+    beginning of the regex is left out of the literals."""
 
     def __init__(self, limit: int, *, edges: bool) -> None:
         self._limit = limit

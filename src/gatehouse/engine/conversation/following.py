@@ -13,8 +13,8 @@ _TOOL_ROLES: Final = frozenset({"tool", "function"})
 
 
 def consecutive_texts(body: dict[str, Any]) -> Iterator[list[Place]]:
-    """Yields the consecutive texts of a request: those of each role in order, regardless of other roles in between, and
-    the parts of each tool's result."""
+    """Yields the consecutive texts of a request: those of each role in order, regardless of other roles in between,
+    the parts of each tool's result, and those of each summary of reasoning."""
     by_role: dict[str, list[Place]] = {"system": [place for field in _SYSTEM for place in _texts(body, field)]}
     for field in _CONVERSATIONS:
         for message in _objects(body.get(field)):
@@ -34,16 +34,27 @@ def consecutive_texts(body: dict[str, Any]) -> Iterator[list[Place]]:
             elif type(message.get("output")) is list:
                 yield _texts(message, "output")
     yield from by_role.values()
+    yield from _summaries(body["input"]) if "input" in body else ()
 
 
 def consecutive_texts_of_answer(body: dict[str, Any]) -> Iterator[list[Place]]:
-    """Yields the consecutive texts of an answer: the parts of each message, and the segments of a transcription."""
+    """Yields the consecutive texts of an answer: the parts of each message and of each summary of reasoning,
+    and the segments of a transcription."""
     yield _texts(body, "content")
     yield _texts(body, "segments")
     for choice in _objects(body.get("choices")):
         for message in _objects([choice.get("message")]):
             yield _texts(message, "content")
-    yield [place for item in _objects(body.get("output")) for place in _texts(item, "content")]
+    items = _objects(body.get("output"))
+    yield [place for item in items for place in _texts(item, "content")]
+    yield from _summaries(items)
+
+
+def _summaries(items: Any) -> Iterator[list[Place]]:
+    """Yields the texts of each summary of reasoning."""
+    for item in _objects(items):
+        if "summary" in item:
+            yield _texts(item, "summary")
 
 
 def _texts(holder: dict[str, Any], key: str) -> list[Place]:

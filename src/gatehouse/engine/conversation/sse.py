@@ -3,14 +3,14 @@
 import re
 from collections.abc import Callable, Iterator
 
-#: maximum size of an event; an image in an answer is one event of some megabytes
+#: maximum size of the buffered, incomplete event; an image in an answer is one event of some megabytes
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 
 _BOUNDARY = re.compile(rb"\r?\n\r?\n")
 
 
 class EventTooLarge(Exception):
-    """More than `MAX_EVENT_BYTES` arrived without the end of an event."""
+    """More than `MAX_EVENT_BYTES` of an event are buffered, and its end has not arrived."""
 
 
 class Splitter:
@@ -89,7 +89,7 @@ def event_at(block: bytes, position: int) -> tuple[int, int]:
     # An unsuccessful search scans the whole block, so search for CRLF only if there is a CR.
     if b"\r" in block:
         start = max(start, block.rfind(b"\n\r\n", 0, position) + 3)
-    # Without a separator before the event, the two searches result in 1 and 2.
+    # `rfind` returns -1 if there is no separator, which gives 1 (LF) or 2 (CRLF). The event then starts at 0.
     return (start if start > 2 else 0), _end_of_event(block, position)
 
 

@@ -18,7 +18,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:$-]{0,63}\Z")
 #: Version suffix of a tool's type.
 _VERSION: Final = re.compile(r"(?:_preview)?(?:[_-]\d{4}[_-]?\d{2}[_-]?\d{2})?\Z")
 #: Dialects whose input has items, which may declare tools.
-_WITH_ITEMS: Final = frozenset({"openai_responses", "openai_token_count", "openai_compaction"})
+WITH_ITEMS: Final = frozenset({"openai_responses", "openai_token_count", "openai_compaction"})
 #: Type of an item that repeats which tools an MCP server has. It offers none: the request's tool `mcp` does.
 _LIST_OF_TOOLS: Final = "mcp_list_tools"
 #: Fields of a body with a list of messages or items.
@@ -45,7 +45,7 @@ def uncommon(dialect: str, body: Mapping[str, Any]) -> tuple[Field, ...]:
     if ordinary is None:
         # A scanned text has no dialect and no fields.
         return ()
-    hosted = tuple(hosted_tools(dialect, body)) if "tools" in body or dialect in _WITH_ITEMS else ()
+    hosted = tuple(hosted_tools(dialect, body)) if "tools" in body or dialect in WITH_ITEMS else ()
     # One comparison of sets covers the usual case.
     if body.keys() <= ordinary:
         return hosted
@@ -88,7 +88,7 @@ def references(dialect: str, body: Mapping[str, Any]) -> Iterator[Field]:
             recording = item.get("audio")
             if type(recording) is dict and "id" in recording:
                 yield Field(tables.FILE_ID, f"{field}[{index}].audio.id", recording["id"])
-            if _CONTAINER_ID in item and dialect in _WITH_ITEMS:
+            if _CONTAINER_ID in item and dialect in WITH_ITEMS:
                 yield Field(tables.CONTAINER, f"{field}[{index}].{_CONTAINER_ID}", item[_CONTAINER_ID])
 
 
@@ -169,7 +169,7 @@ def _tools(dialect: str, body: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
     """Yield each tool that a body declares, and its path."""
     yield from _listed(body.get("tools"), "tools")
     items = body.get("input")
-    if dialect in _WITH_ITEMS and type(items) is list:
+    if dialect in WITH_ITEMS and type(items) is list:
         for index, item in enumerate(items):
             if type(item) is dict and "tools" in item and item.get("type") != _LIST_OF_TOOLS:
                 yield from _listed(item["tools"], f"input[{index}].tools")

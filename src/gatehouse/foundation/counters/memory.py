@@ -78,6 +78,8 @@ class MemoryCounters:
         seconds."""
         if own_limit is not None:
             limit = own_limit
+            if limit == 0:
+                return self._none_admitted(0)
         # The same as `take_now` for one claim, but faster: most requests count against one limit only.
         now = int(self._clock.monotonic() * _MICROSECONDS)
         self._drop_expired(now, 2)
@@ -107,6 +109,8 @@ class MemoryCounters:
                 used = window.used
                 if used >= limit:
                     return self._decision(index, limit, window, window.freeing_bucket_end(limit), now, allowed=False)
+            elif limit == 0:
+                return self._none_admitted(index)
             if least is None or limit - used < least:
                 tightest, least = index, limit - used
         window = [self._admit(key, now) for key, _ in claims][tightest]
@@ -137,6 +141,11 @@ class MemoryCounters:
             self._windows.move_to_end(key)
         window.add(now, self._span)
         return window
+
+    def _none_admitted(self, claim: int) -> RateDecision:
+        """Returns the decision for a limit of 0, of which this process has no part."""
+        wait = self._window / _MICROSECONDS
+        return decision(allowed=False, claim=claim, limit=0, used=0, wait=wait, now=self._clock.now())
 
     def _decision(
         self, claim: int, limit: int, window: _Window, bucket_end: int, now: int, *, allowed: bool

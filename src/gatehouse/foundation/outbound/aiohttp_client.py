@@ -48,9 +48,9 @@ class _Route(NamedTuple):
 
 
 class AiohttpOutbound:
-    """HTTP client for providers with aiohttp. `max_connections` and `max_each` limit the calls in progress and the
-    waiting calls, as in `LeanOutbound`. Each call in progress has a connection of its own. A call is in progress until
-    its reply is closed.
+    """HTTP client for providers with aiohttp. `max_connections` and `max_per_provider` limit the calls in progress and
+    the waiting calls, as in `LeanOutbound`. Each call in progress has a connection of its own. A call is in progress
+    until its reply is closed.
 
     `guard` checks every URL, and every address of a name when connecting. Private addresses are allowed, because local
     runtimes have them. `tls` replaces the system's trust store. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are used; netrc
@@ -61,7 +61,7 @@ class AiohttpOutbound:
         self,
         max_connections: int = 1000,
         *,
-        max_each: int | None = None,
+        max_per_provider: int | None = None,
         guard: EgressGuard | None = None,
         keepalive_seconds: float = 30.0,
         tls: ssl.SSLContext | None = None,
@@ -73,7 +73,7 @@ class AiohttpOutbound:
         self._max_connections = max_connections
         # This pool limits connections before aiohttp's pool does. The queue of aiohttp's pool is unbounded, and its
         # timeouts cannot be distinguished from those of a server that does not accept connections.
-        self._pool = ConnectionPool(PoolLimits.of(max_connections, max_each), keepalive_seconds)
+        self._pool = ConnectionPool(PoolLimits.of(max_connections, max_per_provider), keepalive_seconds)
         self._keepalive = keepalive_seconds
         self._tls = tls
         if tls is not None:

@@ -12,9 +12,9 @@ Carrier: TypeAlias = Literal["lean", "aiohttp"]
 
 
 def open_outbound(
-    carrier: Carrier, max_connections: int, guard: EgressGuard, *, max_each: int | None = None
+    carrier: Carrier, max_connections: int, guard: EgressGuard, *, max_per_provider: int | None = None
 ) -> Outbound:
-    """Returns the client. `max_each` limits the calls to one provider. Without it one provider may use all
+    """Returns the client. `max_per_provider` limits the calls to one provider. Without it one provider may use all
     `max_connections`."""
     kind = LeanOutbound if carrier == "lean" else AiohttpOutbound
-    return kind(max_connections, max_each=max_each, guard=guard)
+    return kind(max_connections, max_per_provider=max_per_provider, guard=guard)

@@ -21,7 +21,7 @@ _RUN_DELAYS: Final = (timedelta(), timedelta(hours=1), timedelta(days=2))
 _MAX_EVENTS_PER_BATCH: Final = 5_000
 _LEGAL_HOLD_RETRY_DELAY: Final = timedelta(days=1)
 _HAS_LEGAL_HOLD: Final = text("SELECT gatehouse_held(CAST(:tenant AS uuid))")
-_ANONYMISE: Final = text("SELECT gatehouse_anonymise(CAST(:tenant AS uuid), CAST(:person AS uuid), :most)")
+_ANONYMISE: Final = text("SELECT gatehouse_anonymise(CAST(:tenant AS uuid), CAST(:person AS uuid), :max_rows)")
 
 
 async def queue_anonymisation(change: Change, user_id: UUID) -> None:
@@ -36,7 +36,7 @@ async def anonymise(tools: Tools, tenant_id: UUID, *, user_id: str) -> None:
     anonymised_count = _MAX_EVENTS_PER_BATCH
     while anonymised_count == _MAX_EVENTS_PER_BATCH:
         async with tools.database.service() as session:
-            values = {"tenant": tenant_id, "person": user_id, "most": _MAX_EVENTS_PER_BATCH}
+            values = {"tenant": tenant_id, "person": user_id, "max_rows": _MAX_EVENTS_PER_BATCH}
             if (await session.execute(_HAS_LEGAL_HOLD, values)).scalar_one():
                 run_at = utc_now() + _LEGAL_HOLD_RETRY_DELAY
                 await JOBS.queue(session, anonymise, tenant_id, at=run_at, user_id=user_id)

@@ -108,6 +108,8 @@ class Platform:
         self._make_host = make_host
         #: number of workers that serve on this machine
         self.workers = 1
+        #: number of this worker, from 0
+        self.worker = 0
         self._app: ASGIApp | None = None
         self._host: PlatformHost | None = None
         #: set only while the application serves
@@ -144,7 +146,7 @@ class Platform:
         check_environment()
         host = self._host = self._make_host()
         host.build()
-        host.ports.workers = self.workers
+        host.ports.workers, host.ports.worker = self.workers, self.worker
         await host.start()
         app, responses = self._administration
         app.state.host = host

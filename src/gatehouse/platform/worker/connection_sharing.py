@@ -32,7 +32,7 @@ class ConnectionBoard:
     times of each worker's last call of `others_have_fewer`, in nanoseconds of the monotonic clock."""
 
     def __init__(self, slot: int, connections: "memoryview[int]", polled: "memoryview[int]") -> None:
-        self._slot = slot
+        self.slot = slot
         self._open = connections
         self._polled = polled
 
@@ -53,17 +53,17 @@ class ConnectionBoard:
 
     def publish(self, connections: int) -> None:
         """Set this worker's number of connections."""
-        self._open[self._slot] = connections
+        self._open[self.slot] = connections
 
     def leave(self) -> None:
         """Mark this worker as not accepting connections, because it is stopping, has died, or has not started."""
-        self._open[self._slot] = _NOT_ACCEPTING
+        self._open[self.slot] = _NOT_ACCEPTING
 
     def others_have_fewer(self, now: int, since: int) -> bool:
         """Return whether a worker that accepts connections, and that polled the board after `since`, has fewer
         connections. Times are nanoseconds of the monotonic clock, which all workers share."""
-        self._polled[self._slot] = now
-        own_number = self._open[self._slot]
+        self._polled[self.slot] = now
+        own_number = self._open[self.slot]
         return any(
             _NOT_ACCEPTING < number < own_number and polled > since
             for number, polled in zip(self._open, self._polled, strict=True)

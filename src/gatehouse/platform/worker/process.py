@@ -87,7 +87,8 @@ def serve_gateway(
     platform: Platform, settings: Settings, listener: socket.socket, ready_fd: int, board: ConnectionBoard | None
 ) -> None:
     """Serve until SIGTERM. `board` is this worker's board if there are several workers, else None."""
-    platform.workers = 1 if board is None else board.workers
+    if board is not None:
+        platform.workers, platform.worker = board.workers, board.slot
     config = server_config(
         platform,
         protocol_of(settings.ingress, lambda: platform.gateway),

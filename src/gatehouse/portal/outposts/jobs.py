@@ -22,7 +22,7 @@ _VALID_CERTIFICATES: Final = text(
     "SELECT o.id AS org_id, o.tenant_id, p.id AS outpost_id, c.serials FROM organizations o"
     " JOIN outposts p ON p.org_id = o.id AND p.revoked_at IS NULL,"
     " LATERAL (SELECT array_agg(serial) AS serials FROM (SELECT serial FROM outpost_certificates"
-    " WHERE outpost_id = p.id AND good_until > now() ORDER BY issued_at DESC LIMIT :most) good) c"
+    " WHERE outpost_id = p.id AND good_until > now() ORDER BY issued_at DESC LIMIT :max_rows) good) c"
     " WHERE o.status = 'active' AND o.provisioning_status = 'active' AND c.serials IS NOT NULL ORDER BY p.id"
 )
 # After a notification has been resolved by hand, the outpost is reported again only if it has sent a heartbeat since.
@@ -58,7 +58,7 @@ async def push_trust(context: JobContext, org_id: OrgId | None) -> None:
         # Both queries read the same snapshot, so that no certificate is sent without its authority.
         await session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
         trusted = (await session.execute(authorities.TRUSTED_AUTHORITIES)).all()
-        rows = (await session.execute(_VALID_CERTIFICATES, {"most": _MAX_SERIALS})).all()
+        rows = (await session.execute(_VALID_CERTIFICATES, {"max_rows": _MAX_SERIALS})).all()
     body: dict[str, Any] = {
         "ca_certificates": [row.certificate for row in trusted],
         "organizations": [

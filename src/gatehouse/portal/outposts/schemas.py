@@ -66,6 +66,9 @@ class Heartbeat(ResponseBody):
     received_at: datetime
     cert_serial: Annotated[
         str,
-        Field(description="Serial number of the newest certificate. After a renewal the caller's may be an older one."),
+        Field(
+            description="Serial number of the newest certificate. After a renewal, the caller may still use its"
+            " previous certificate, which has another serial number."
+        ),
     ]
     cert_expires_at: datetime

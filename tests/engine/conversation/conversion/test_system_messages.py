@@ -9,7 +9,7 @@ from gatehouse.engine.conversation.form import FormMessage, Image, Request, Text
 from gatehouse.engine.providers.registry import SPOKEN
 
 SYSTEM = FormMessage("system", (Text("Be kind."),))
-LATER = FormMessage("system", (Text("Be brief."),))
+LATE_SYSTEM = FormMessage("system", (Text("Be brief."),))
 MARKED = FormMessage("user", (Text("<system>\nBe brief.\n</system>"),))
 QUESTION = FormMessage("user", (Text("Hi"),))
 ANSWER = FormMessage("assistant", (Text("Hello"),))
@@ -24,22 +24,22 @@ def request(*messages: FormMessage) -> Request:
 
 
 def test_messages_before_the_conversation_stay() -> None:
-    before = request(SYSTEM, LATER, QUESTION, FormMessage("system", ()))
+    before = request(SYSTEM, LATE_SYSTEM, QUESTION, FormMessage("system", ()))
     assert not has_later(before.messages)
     assert placed(before) is before
     assert leading_texts(before.messages) == ["Be kind.", "Be brief."]
 
 
 def test_a_later_message_becomes_a_marked_text_of_the_user_at_its_place() -> None:
-    after = placed(request(SYSTEM, QUESTION, ANSWER, LATER, FormMessage("system", ()), QUESTION))
+    after = placed(request(SYSTEM, QUESTION, ANSWER, LATE_SYSTEM, FormMessage("system", ()), QUESTION))
     assert after.messages == (SYSTEM, QUESTION, ANSWER, MARKED, QUESTION)
     assert leading_texts(after.messages) == ["Be kind."]
 
 
 def test_no_message_separates_calls_of_tools_from_their_results() -> None:
-    assert placed(request(QUESTION, CALL, LATER, RESULT)).messages == (QUESTION, CALL, RESULT, MARKED)
-    assert placed(request(QUESTION, CALL, LATER, QUESTION)).messages == (QUESTION, CALL, MARKED, QUESTION)
-    assert placed(request(QUESTION, CALL, LATER)).messages == (QUESTION, CALL, MARKED)
+    assert placed(request(QUESTION, CALL, LATE_SYSTEM, RESULT)).messages == (QUESTION, CALL, RESULT, MARKED)
+    assert placed(request(QUESTION, CALL, LATE_SYSTEM, QUESTION)).messages == (QUESTION, CALL, MARKED, QUESTION)
+    assert placed(request(QUESTION, CALL, LATE_SYSTEM)).messages == (QUESTION, CALL, MARKED)
 
 
 @pytest.mark.parametrize("spoken", [*FRONT_ONLY, "openai_chat"])

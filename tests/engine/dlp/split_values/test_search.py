@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.engine.dlp.scenarios.test_requests import ask, rule, sent
 from tests.engine.dlp.test_streams import engine
 from tests.support.engine import EngineHarness, completion
+from tests.support.native_responses import message, reasoning, response
 
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.findings import Finding
@@ -322,6 +323,18 @@ async def test_a_value_split_over_the_parts_of_an_answer_is_redacted_in_each_par
     harness.outbound.script = [(200, [json.dumps(reply).encode()])]
     _, body = await ask(harness, {"max_tokens": 9, "messages": _users(["hi"])}, MESSAGES)
     assert [part["text"] for part in body["content"]] == [f"It is {LABEL}", "[CREDIT_CARD_2], as you know."]
+
+
+async def test_a_value_split_over_the_parts_of_a_summary_is_redacted_in_requests_and_answers() -> None:
+    harness = engine("openai")
+    harness.outbound.script = [(200, [json.dumps(response(reasoning(*CARD), message("Hello"))).encode()])]
+    items = [*_users(["hi"]), reasoning(*CARD), *_users(["go on"])]
+    status, body = await ask(harness, {"input": items}, RESPONSES)
+    assert status == 200, body
+    summaries = [item["summary"] for item in (*sent(harness)["input"], *body["output"]) if "summary" in item]
+    assert len(summaries) == 2
+    for summary in summaries:
+        assert all(part["text"].startswith("[CREDIT_CARD_") for part in summary)
 
 
 def _joined(texts: Sequence[str]) -> tuple[list[chains.Chain], int, int]:

@@ -632,6 +632,15 @@ async def test_models_and_profiles_are_listed(outbound) -> None:
     ]
 
 
+@pytest.mark.parametrize(("modalities", "expected"), [({}, None), ({"inputModalities": ["TEXT"]}, False)])
+async def test_a_model_whose_inputs_are_not_listed_has_no_known_vision(outbound, modalities, expected) -> None:
+    model = {"modelId": "a", "outputModalities": ["TEXT"], "inferenceTypesSupported": ["ON_DEMAND"], **modalities}
+    async with upstream(Bedrock(models=[model], profiles=[])) as server:
+        record = ProviderRecord(id="b", name="B", kind="bedrock", config=ProviderConfig(**config(server.url)))
+        (model_found,) = await KINDS["bedrock"].list_models(outbound, record, SECRETS)
+    assert (model_found.supports_vision, model_found.supports_streaming) == (expected, None)
+
+
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_profile_is_called_by_its_arn(ask_bedrock, stream) -> None:
     vendor = Bedrock()

@@ -157,11 +157,11 @@ PARTS_OF_ANSWERS: list[tuple[str, dict[str, Any], set[str]]] = [
 
 @pytest.mark.parametrize(("kind", "answer", "names"), PARTS_OF_ANSWERS)
 async def test_parts_of_an_answer_that_the_client_does_not_receive_are_named(ask, kind, answer, names):
-    asked = call("openai_chat" if kind == "anthropic" else "anthropic_messages", seed=5)
+    request = call("openai_chat" if kind == "anthropic" else "anthropic_messages", seed=5)
     secret = {"api_key": "k", "cloud_access_key_id": "k", "cloud_secret_access_key": "k"}
     async with upstream(answering(msgspec.json.encode(answer))) as server:
-        reply = await ask(asked, candidate(kind, base_url=server.url, cloud_region="eu-west-1"), secret=secret)
+        reply = await ask(request, candidate(kind, base_url=server.url, cloud_region="eu-west-1"), secret=secret)
     assert b"Hi" in (reply.body or b"")
-    given = reply.dropped.split(",")
-    assert {name for name in given if name.startswith("answer.")} == names
-    assert "input" in given
+    dropped_names = reply.dropped.split(",")
+    assert {name for name in dropped_names if name.startswith("answer.")} == names
+    assert "input" in dropped_names

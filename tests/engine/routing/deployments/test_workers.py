@@ -27,13 +27,13 @@ NUMBERS = count()
 class Worker:
     """One of several workers with the alias `fast`. The provider `two` has no limits, and is used if `one` is full."""
 
-    def __init__(self, alias: ModelAliasRecord, workers: int) -> None:
+    def __init__(self, alias: ModelAliasRecord, workers: int, number: int) -> None:
         self.alias = alias.name
         self.harness = EngineHarness(RATE_LIMIT_REQUESTS_PER_MINUTE="100000")
         for name in ("one", "two"):
             self.harness.serve(name, "m")
         self.harness.model_aliases = (alias,)
-        self.harness.ports.workers = workers
+        self.harness.ports.workers, self.harness.ports.worker = workers, number
 
     async def send(self, *, stream: bool = False, max_tokens: int = 20) -> Answer:
         usage = (INPUT_TOKENS, min(OUTPUT_TOKENS, max_tokens))
@@ -66,9 +66,9 @@ arrivals = st.lists(
     st.integers(2, 4),
     st.fixed_dictionaries(
         {
-            "requests_per_minute": st.integers(4, 12),
-            "tokens_per_minute": st.integers(200, 600),
-            "max_concurrent_requests": st.integers(4, 8),
+            "requests_per_minute": st.integers(1, 12),
+            "tokens_per_minute": st.integers(1, 600),
+            "max_concurrent_requests": st.integers(1, 8),
         }
     ),
     arrivals,
@@ -77,7 +77,7 @@ async def test_the_parts_of_all_workers_do_not_exceed_a_limit(
     workers: int, limits: dict[str, int], requests: Sequence[tuple[int, float, bool, int]]
 ) -> None:
     record = alias(**limits)
-    fleet = [Worker(record, workers) for _ in range(workers)]
+    fleet = [Worker(record, workers, number) for number in range(workers)]
     now = 0.0
     #: time and tokens of each request to `one`
     admitted: list[tuple[float, int]] = []
@@ -113,7 +113,7 @@ def redis() -> Iterator[RedisServer]:
 async def fleet_with_redis(server: RedisServer, record: ModelAliasRecord, workers: int) -> AsyncIterator[list[Worker]]:
     """Return workers that count in one Redis, each over a connection of its own."""
     async with AsyncExitStack() as stack:
-        fleet = [Worker(record, workers) for _ in range(workers)]
+        fleet = [Worker(record, workers, number) for number in range(workers)]
         for worker in fleet:
             # A long timeout, so that the result does not depend on the load of the machine.
             counters = RedisCounters(server.url, MemoryCounters(), timeout=20)
@@ -146,5 +146,39 @@ async def test_while_redis_is_unavailable_each_worker_admits_its_part() -> None:
             server.kill()
             # The first requests of each worker are sent at once, and notice the failure. Redis does not count them.
             counts = await providers(fleet, 12) + await providers(fleet, 40)
-            # Each worker admits a fourth of the limit, rounded down.
-            assert counts["one"] == 8
+            # The parts of the workers are 2 or 3.
+            assert counts["one"] == 10
+
+
+async def test_while_redis_is_unavailable_a_limit_below_the_number_of_workers_is_not_exceeded() -> None:
+    with redis_server() as server:
+        async with fleet_with_redis(server, alias(requests_per_minute=2), 4) as fleet:
+            server.kill()
+            counts = await providers(fleet, 12) + await providers(fleet, 40)
+            assert counts["one"] == 2
+
+
+@pytest.mark.parametrize("field", ["requests_per_minute", "max_concurrent_requests"])
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 8])
+async def test_all_workers_together_use_the_whole_limit(field: str, limit: int) -> None:
+    record = alias(**{field: limit})
+    answers = []
+    for number in range(4):
+        worker = Worker(record, 4, number)
+        # The streams stay open.
+        answers += [await worker.send(stream=True) for _ in range(limit)]
+    assert Counter(map(provider_of, answers))["one"] == limit
+    for answer in answers:
+        assert answer.stream is not None
+        async for _ in answer.stream:
+            pass
+
+
+async def test_limits_of_one_are_spread_over_the_workers() -> None:
+    admitting: Counter[int] = Counter()
+    for _ in range(40):
+        record = alias(requests_per_minute=1)
+        for number in range(4):
+            admitting[number] += provider_of(await Worker(record, 4, number).send()) == "one"
+    assert admitting.total() == 40
+    assert min(admitting.values()) > 2

@@ -26,7 +26,7 @@ async def ask(outbound: Outbound, url: str, wait: float = 1.0) -> OutboundReply:
 
 
 async def test_the_limit_of_one_provider_does_not_exceed_the_total(make_lean: Make) -> None:
-    carrier = make_lean(3, max_each=2)
+    carrier = make_lean(3, max_per_provider=2)
     async with upstream(echo) as first_provider, upstream(echo) as second_provider:
         replies = [await ask(carrier, first_provider.url) for _ in range(2)]
         replies.append(await ask(carrier, second_provider.url))

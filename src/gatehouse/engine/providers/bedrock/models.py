@@ -32,7 +32,7 @@ class _Model(msgspec.Struct, rename="camel"):
         return FoundModel(
             model_id=model_id,
             display_name=name,
-            supports_vision="IMAGE" in self.input_modalities,
+            supports_vision="IMAGE" in self.input_modalities if self.input_modalities else None,
             supports_streaming=self.response_streaming_supported,
         )
 

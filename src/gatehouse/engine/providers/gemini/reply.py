@@ -52,8 +52,8 @@ class _Part(msgspec.Struct, rename="camel"):
     function_call: _FunctionCall | None = None
     inline_data: _File | None = None
     file_data: _File | None = None
-    executable_code: msgspec.Raw | None = None
-    code_execution_result: msgspec.Raw | None = None
+    executable_code: Any = None
+    code_execution_result: Any = None
 
     @property
     def lost(self) -> str | None:

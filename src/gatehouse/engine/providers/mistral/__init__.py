@@ -14,8 +14,10 @@ from gatehouse.policy.catalog import ProviderRecord
 
 
 class _Capabilities(msgspec.Struct, frozen=True):
-    vision: bool = False
-    completion_chat: bool = False
+    """What the list says about a model; None: nothing."""
+
+    vision: bool | None = None
+    completion_chat: bool | None = None
 
 
 class _Model(msgspec.Struct):

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gatehouse.engine.conversation.dialects.anthropic_messages.content import is_billing_header
 from gatehouse.engine.exchange import CallRequest
 from gatehouse.policy.aliases import Deployment
 
@@ -26,7 +27,7 @@ _encode = msgspec.json.encode
 def conversation_key(x: CallRequest) -> bytes | None:
     """Return the key of the conversation, or None if the call has no text that identifies one. Every turn of a
     conversation has the same key: it is derived from the caller and from `prompt_cache_key`, or from the instructions
-    and the messages up to the first one of the user."""
+    and the messages up to the first one of the user, without what agents change in each turn."""
     caller, body = x.identified.caller, x.call.body
     if x.call.is_form:
         # The text field of an upload is a hint for the transcription, and often the same for all uploads.
@@ -41,12 +42,30 @@ def conversation_key(x: CallRequest) -> bytes | None:
         return None
     remaining = _MAX_HASHED_BYTES
     for part in _beginning(body):
-        encoded = _encode(part)[:remaining]
+        encoded = _encode(_stable(part))[:remaining]
         digest.update(b"\0" + encoded)
         remaining -= len(encoded)
         if remaining <= 0:
             break
     return digest.digest()
+
+
+def _stable(part: Any) -> Any:
+    """Return instructions or a message without what agents change in each turn although the text stays the same: marks
+    for the cache, a list instead of a single text, and Claude Code's text for Anthropic's billing."""
+    if isinstance(part, list):
+        blocks = [_stable(block) for block in part if not is_billing_header(block)]
+        return blocks[0]["text"] if len(blocks) == 1 and _is_text(blocks[0]) else blocks
+    if not isinstance(part, dict):
+        return part
+    stable = {name: value for name, value in part.items() if name != "cache_control"}
+    if isinstance(stable.get("content"), list):
+        stable["content"] = _stable(stable["content"])
+    return stable
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, dict) and block.keys() == {"type", "text"} and isinstance(block["text"], str)
 
 
 def by_affinity(deployments: Sequence[Deployment], key: bytes) -> list[Deployment]:

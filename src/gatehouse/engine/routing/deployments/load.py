@@ -3,6 +3,7 @@
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
+from zlib import crc32
 
 from gatehouse.engine.ports import Ports
 from gatehouse.policy.aliases import Deployment
@@ -64,10 +65,13 @@ class _Tokens:
 class DeploymentLoad:
     """The load of one deployment in this worker."""
 
-    __slots__ = ("full_until", "in_flight", "shadow_turn", "tokens", "turns")
+    __slots__ = ("first_worker", "full_until", "in_flight", "shadow_turn", "tokens", "turns")
 
-    def __init__(self, turn: float) -> None:
+    def __init__(self, turn: float, key: str) -> None:
         self.in_flight = 0
+        #: number, modulo the number of workers, of the first worker that gets one more than the others if a limit
+        #: cannot be divided equally. It differs between deployments, so that no worker is at a disadvantage.
+        self.first_worker = crc32(key.encode())
         #: turns gained and not yet used (module `order`), counted separately for each use of the alias
         self.turns: dict[AliasUse, float] = dict.fromkeys(("named", "fallback", "token_count"), turn)
         #: sum of the shares of requests since the last one that was copied to this shadow
@@ -121,8 +125,8 @@ class Place:
 class DeploymentLoads:
     """The loads of one worker's deployments.
 
-    Each worker admits an equal part of a limit (`Ports.workers`), and at least one request. While the host's counters
-    are shared, requests per minute are counted for all workers together instead."""
+    Each worker admits its part of a limit (`Ports.workers`). The parts differ by at most one, and their sum is the
+    limit. While the host's counters are shared, requests per minute are counted for all workers together instead."""
 
     def __init__(self, ports: Ports, random: Callable[[], float]) -> None:
         """Create the loads. `random` returns numbers from 0 to 1."""
@@ -138,7 +142,7 @@ class DeploymentLoads:
         load = self._loads.get(deployment.key)
         if load is None:
             # Each worker starts at a random turn, so that a few requests to many workers are also spread.
-            load = self._loads[deployment.key] = DeploymentLoad(self._random())
+            load = self._loads[deployment.key] = DeploymentLoad(self._random(), deployment.key)
             if len(self._loads) > MAX_DEPLOYMENTS:
                 self._loads.popitem(last=False)
         self._loads.move_to_end(deployment.key)
@@ -162,7 +166,7 @@ class DeploymentLoads:
         deployment = place.deployment
         load, now = self.of(deployment), self._clock.monotonic()
         if self._lacks_tokens(deployment, load, tokens, now):
-            limit = self._part(deployment.tokens_per_minute or 0)
+            limit = self._part(deployment.tokens_per_minute or 0, load)
             return load.tokens.seconds_until(limit - tokens, now)
         if deployment.tokens_per_minute is not None:
             # Reserved before the wait below, so that concurrent requests do not exceed the limit together.
@@ -170,7 +174,8 @@ class DeploymentLoads:
         if deployment.requests_per_minute is None:
             return None
         limit = deployment.requests_per_minute
-        taken = await self._ports.counters.take(f"deployment:{deployment.key}", limit, own_limit=self._part(limit))
+        part = self._part(limit, load)
+        taken = await self._ports.counters.take(f"deployment:{deployment.key}", limit, own_limit=part)
         if taken.allowed:
             return None
         if deployment.tokens_per_minute is not None:
@@ -180,13 +185,20 @@ class DeploymentLoads:
 
     def _lacks_place(self, deployment: Deployment, load: DeploymentLoad) -> bool:
         limit = deployment.max_concurrent_requests
-        return limit is not None and load.in_flight >= self._part(limit)
+        return limit is not None and load.in_flight >= self._part(limit, load)
 
     def _lacks_tokens(self, deployment: Deployment, load: DeploymentLoad, tokens: int, now: float) -> bool:
         if deployment.tokens_per_minute is None:
             return False
         load.tokens.expire(now)
-        return load.tokens.used + tokens > self._part(deployment.tokens_per_minute)
+        return load.tokens.used + tokens > self._part(deployment.tokens_per_minute, load)
 
-    def _part(self, limit: int) -> int:
-        return max(limit // self._ports.workers, 1)
+    def _part(self, limit: int, load: DeploymentLoad) -> int:
+        """Return this worker's part of a limit. It is 0 if the limit is below the number of workers and others have
+        it."""
+        workers = self._ports.workers
+        if workers == 1:
+            return limit
+        share, rest = divmod(limit, workers)
+        has_more = (self._ports.worker - load.first_worker) % workers < rest
+        return share + 1 if has_more else share

@@ -7,7 +7,7 @@ from typing import Final
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import CallRequest
-from gatehouse.engine.fields.naming import Field, guard_of, printable, references, tool_references, uncommon
+from gatehouse.engine.fields.naming import WITH_ITEMS, Field, guard_of, printable, references, tool_references, uncommon
 from gatehouse.engine.fields.tables import (
     ALL_TOOLS,
     LEFT_OUT_TOOLS,
@@ -28,6 +28,8 @@ from gatehouse.policy.catalog import Candidate
 
 #: Value of the field `kind` in the events.
 KIND: Final = "request_field"
+#: What a body with an id of a stored object that is no file contains, by the client's dialect.
+_SIGNS: Final = {"openai_chat": b'"audio"', **dict.fromkeys(WITH_ITEMS, b"container_id")}
 #: Maximum number of unknown fields in the record of a request.
 _MAX_RECORDED_FIELDS: Final = 16
 #: The `reason` for a field that no table lists.
@@ -63,7 +65,7 @@ def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
     fields = x.derived.fields
     if fields is None:
         fields = x.derived.fields = uncommon(x.call.dialect, x.call.body)
-        if fields or _may_have_references(x.call.raw_body):
+        if fields or _may_have_references(x.call.dialect, x.call.raw_body):
             fields = x.derived.fields = _with_references(x, fields)
     return ALLOW if not fields else _judge_fields(x, candidate, fields, ports)
 
@@ -108,10 +110,11 @@ def _guards(x: CallRequest, candidate: Candidate) -> Guards:
     return kind.guards if offered is not None and offered.dialect == client.name else NO_GUARDS
 
 
-def _may_have_references(came: bytes) -> bool:
+def _may_have_references(dialect: str, came: bytes) -> bool:
     """Return whether the client's bytes may have an id of a stored object, also with escapes. The search is faster than
     reading all messages."""
-    return b"file_id" in came or b'"audio"' in came or b"container_id" in came or b"\\u" in came
+    sign = _SIGNS.get(dialect)
+    return b"file_id" in came or b"\\u" in came or (sign is not None and sign in came)
 
 
 def _with_references(x: CallRequest, fields: tuple[Field, ...]) -> tuple[Field, ...]:

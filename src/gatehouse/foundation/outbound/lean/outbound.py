@@ -34,9 +34,9 @@ _METHODS_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 class LeanOutbound:
-    """HTTP client for providers. `max_connections` limits the calls in progress, and `max_each` the calls in progress
-    to one provider. A call is in progress until its reply is closed. `max_connections` calls to each provider may wait,
-    at least a thousand, and each waits for at most `connect_timeout`.
+    """HTTP client for providers. `max_connections` limits the calls in progress, and `max_per_provider` those to one
+    provider. A call is in progress until its reply is closed. For each provider, `max_connections` calls may wait (at
+    least a thousand), and each of them waits for at most `connect_timeout`.
 
     `guard` checks every URL and every address of a name. Private addresses are allowed, because local runtimes have
     them. `tls` replaces the system's trust store. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are used. Redirects are not
@@ -50,14 +50,14 @@ class LeanOutbound:
         self,
         max_connections: int = 1000,
         *,
-        max_each: int | None = None,
+        max_per_provider: int | None = None,
         guard: EgressGuard | None = None,
         keepalive_seconds: float = 30.0,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._guard = guard or EgressGuard()
         self._route = lru_cache(maxsize=1024)(self._find_route)
-        self._pool = ConnectionPool(PoolLimits.of(max_connections, max_each), keepalive_seconds)
+        self._pool = ConnectionPool(PoolLimits.of(max_connections, max_per_provider), keepalive_seconds)
         self._names = AddressCache(self._guard)
         self._dialler = Dialler(self._names, tls)
 

@@ -49,7 +49,7 @@ class ListedKey(NamedTuple):
     user_name: str
 
 
-_WITH: Final = text("SELECT gatehouse_api_keys_with(:part, :most)")
+_WITH: Final = text("SELECT gatehouse_api_keys_with(:part, :max_rows)")
 _ORDERS: Final[dict[str, Any]] = {
     "description": func.lower(ApiKeyRow.description),
     "owner": SORTED_NAME,
@@ -76,7 +76,7 @@ async def list_query(
     query = select(ApiKeyRow.id)
     ids: list[UUID] | None = None
     if search and user_id is None:
-        ids = await session.scalar(_WITH, {"part": search, "most": MAX_INDEXED_MATCHES})
+        ids = await session.scalar(_WITH, {"part": search, "max_rows": MAX_INDEXED_MATCHES})
     is_scanned = bool(search) and user_id is None and ids is None
     if is_scanned or sort.endswith("owner"):
         query = query.join(UserRow, UserRow.id == ApiKeyRow.user_id)

@@ -4,8 +4,6 @@ chain records changes inside it."""
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlalchemy.exc import IntegrityError
-
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
@@ -65,10 +63,8 @@ async def create(change: Change, new: NewTenant) -> TenantCreated:
         deleted_at=None,
     )
     change.session.add(tenant)
-    try:
+    with unique({"tenants_pkey": IdTaken, "tenants_slug_key": SlugTaken}):
         await change.session.flush()
-    except IntegrityError as error:
-        raise (IdTaken if "tenants_pkey" in str(error.orig) else SlugTaken) from None
     change.record("tenant.created", "tenant", tenant.id, slug=tenant.slug, plan=tenant.plan)
     # Urgent, so that every worker has the tenant when the response is sent.
     change.touch("tenant", tenant.id, urgent=True, tenant_id=tenant.id)

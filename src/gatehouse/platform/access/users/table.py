@@ -70,7 +70,7 @@ _PROVEN_BY = text(
     " WHERE d.domain = :domain AND d.verified_at IS NOT NULL"
 )
 _KEY_IDS = text("SELECT id FROM api_keys WHERE user_id = :user")
-_WITH: Final = text("SELECT gatehouse_users_with(:part, :most)")
+_WITH: Final = text("SELECT gatehouse_users_with(:part, :max_rows)")
 #: A search with at most this many matches finds its rows by an index. Rows with a more frequent part are read in the
 #: order of the list, which soon fills a page.
 MAX_INDEXED_MATCHES: Final = 1_000
@@ -115,7 +115,7 @@ async def matching(
 async def ids_with(session: AsyncSession, part: str) -> Sequence[UUID] | None:
     """Return the ids of the users with this part of an address or a name; None for a part that is shorter than three
     characters or has more than `MAX_INDEXED_MATCHES` matches."""
-    ids: Sequence[UUID] | None = await session.scalar(_WITH, {"part": part, "most": MAX_INDEXED_MATCHES})
+    ids: Sequence[UUID] | None = await session.scalar(_WITH, {"part": part, "max_rows": MAX_INDEXED_MATCHES})
     return ids
 
 

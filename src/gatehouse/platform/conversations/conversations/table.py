@@ -26,7 +26,7 @@ _EARLIER_MESSAGES: Final = text(
     "SELECT id, role, content FROM ("
     " SELECT id, role, content, sequence, sum(octet_length(content)) OVER (ORDER BY sequence DESC) AS size FROM ("
     "  SELECT * FROM conversation_messages WHERE conversation_id = :conversation AND status <> 'pending'"
-    "  AND sequence < :before ORDER BY sequence DESC LIMIT :most) AS newest) AS sized"
+    "  AND sequence < :before ORDER BY sequence DESC LIMIT :max_rows) AS newest) AS sized"
     " WHERE size <= :bytes ORDER BY sequence"
 )
 
@@ -140,7 +140,7 @@ async def earlier_messages(
     values = {
         "conversation": conversation_id,
         "before": before,
-        "most": limit,
+        "max_rows": limit,
         "bytes": int(text_bytes * _BASE64_FACTOR) + limit * _SEALING_OVERHEAD_BYTES,
     }
     return [EarlierMessage(*row) for row in await session.execute(_EARLIER_MESSAGES, values)]

@@ -1,4 +1,4 @@
-"""Converts records of the document to request bodies of the families that create them."""
+"""Converts each record of an imported configuration to the request body with which the API creates such a record."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar

@@ -178,7 +178,8 @@ class _Import:
         return None
 
     async def _find_missing(self) -> None:
-        """Collect the patterns that are defined neither in the organization nor in the document."""
+        """Collect the patterns that do not exist: they are not built in, and neither the organization nor the document
+        defines them. Also collect the entity types of rules without a pattern of their own, if no pattern has them."""
         existing = await all_patterns(self._change.session)
         names = {row.name for row in existing} | {row.entity_type for row in existing}
         # An invalid custom pattern of the document is reported as an error, not as missing.

@@ -68,13 +68,13 @@ _CLAIM_DUE: Final = text(
     "UPDATE alert_rules SET evaluated_at = :now WHERE id IN (SELECT id FROM alert_rules"
     " WHERE enabled AND (evaluated_at IS NULL OR evaluated_at <= :due)"
     " AND EXISTS (SELECT FROM tenants t WHERE t.id = tenant_id AND t.deleted_at IS NULL)"
-    " ORDER BY evaluated_at NULLS FIRST LIMIT :most FOR UPDATE SKIP LOCKED) RETURNING tenant_id, id"
+    " ORDER BY evaluated_at NULLS FIRST LIMIT :max_rows FOR UPDATE SKIP LOCKED) RETURNING tenant_id, id"
 )
 # A notification is marked before it is sent, so that there is only one attempt even if the process is killed during it.
 _CLAIM_UNSENT: Final = text(
     "UPDATE alert_history SET webhook_attempted_at = :now WHERE id IN (SELECT id FROM alert_history"
     " WHERE webhook_url IS NOT NULL AND webhook_attempted_at IS NULL"
-    " AND tenant_id <> ALL(CAST(:without AS uuid[])) ORDER BY triggered_at LIMIT :most FOR UPDATE SKIP LOCKED)"
+    " AND tenant_id <> ALL(CAST(:without AS uuid[])) ORDER BY triggered_at LIMIT :max_rows FOR UPDATE SKIP LOCKED)"
     " RETURNING id, tenant_id, rule_id, rule_name, metric_type, metric_value, threshold, comparison, triggered_at,"
     " webhook_url"
 )
@@ -124,7 +124,7 @@ async def claim_due(session: AsyncSession, now: datetime, interval: timedelta, l
     """Claim up to `limit` rules that were not evaluated for `interval`. Returns their ids by tenant. The session must
     have the service role."""
     by_tenant: dict[UUID, list[UUID]] = {}
-    for tenant_id, rule_id in await session.execute(_CLAIM_DUE, {"now": now, "due": now - interval, "most": limit}):
+    for tenant_id, rule_id in await session.execute(_CLAIM_DUE, {"now": now, "due": now - interval, "max_rows": limit}):
         by_tenant.setdefault(tenant_id, []).append(rule_id)
     return by_tenant
 
@@ -134,7 +134,7 @@ async def claim_unsent(
 ) -> list[AlertNotification]:
     """Claim up to `limit` notifications, the oldest first. Notifications of `excluded_tenants` are skipped. The session
     must have the service role."""
-    values = {"now": now, "most": limit, "without": list(excluded_tenants)}
+    values = {"now": now, "max_rows": limit, "without": list(excluded_tenants)}
     return [AlertNotification(*row) for row in await session.execute(_CLAIM_UNSENT, values)]
 
 

@@ -49,14 +49,14 @@ FROM ({newest}) AS newest
 """
 _OF_ONE = """
 SELECT * FROM {table} WHERE tenant_id = :tenant AND timestamp > now() - make_interval(secs => :period)
-ORDER BY timestamp DESC LIMIT :most
+ORDER BY timestamp DESC LIMIT :max_rows
 """
 # The query has one subquery for each tenant, so that it scans the index of the key and not the whole partition.
 _OF_ALL = """
 SELECT one.* FROM tenants CROSS JOIN LATERAL (
     SELECT * FROM {table} WHERE tenant_id = tenants.id AND timestamp > now() - make_interval(secs => :period)
-    ORDER BY timestamp DESC LIMIT :most
-) AS one LIMIT :most
+    ORDER BY timestamp DESC LIMIT :max_rows
+) AS one LIMIT :max_rows
 """
 _METRICS_OF_ONE = text(_METRICS.format(newest=_OF_ONE.format(table="usage_records")))
 _METRICS_OF_ALL = text(_METRICS.format(newest=_OF_ALL.format(table="usage_records")))
@@ -83,7 +83,7 @@ async def providers(session: AsyncSession, tenant_id: TenantId) -> Sequence[Row[
 async def metrics(session: AsyncSession, tenant_id: TenantId | None) -> tuple[Row[Any], Row[Any]]:
     """Return the requests and DLP decisions of a tenant in the last period. With `tenant_id` None, returns those of all
     tenants, for which the session must have the service role."""
-    bounds: dict[str, Any] = {"period": PERIOD_SECONDS, "most": MAX_RECORDS}
+    bounds: dict[str, Any] = {"period": PERIOD_SECONDS, "max_rows": MAX_RECORDS}
     if tenant_id is None:
         requests = await session.execute(_METRICS_OF_ALL, bounds)
         triggers = await session.execute(_TRIGGERS_OF_ALL, bounds)

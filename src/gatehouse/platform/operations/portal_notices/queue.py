@@ -24,7 +24,7 @@ _ADD: Final = text(
 _TAKE: Final = text(
     "UPDATE portal_notices n SET due_at = clock_timestamp() + make_interval(secs => :lease)"
     " FROM (SELECT tenant_id, type, subject_id FROM portal_notices WHERE due_at <= now()"
-    " ORDER BY due_at LIMIT :most FOR UPDATE SKIP LOCKED) due"
+    " ORDER BY due_at LIMIT :max_rows FOR UPDATE SKIP LOCKED) due"
     " WHERE (n.tenant_id, n.type, n.subject_id) = (due.tenant_id, due.type, due.subject_id)"
     " RETURNING n.tenant_id, n.type, n.subject_id, n.message, n.due_at"
 )
@@ -53,7 +53,7 @@ async def add(session: AsyncSession, webhooks: Iterable[UUID]) -> None:
 async def take(session: AsyncSession) -> Sequence[PortalNotice]:
     """Lease the notices that are due. Notices that are not removed with `done` are due again when the lease ends."""
     notices = [
-        PortalNotice(*row) for row in await session.execute(_TAKE, {"lease": LEASE_SECONDS, "most": BATCH_NOTICES})
+        PortalNotice(*row) for row in await session.execute(_TAKE, {"lease": LEASE_SECONDS, "max_rows": BATCH_NOTICES})
     ]
     await session.commit()
     return notices

@@ -35,7 +35,7 @@ _TAKE: Final = text(
     "WITH due AS (SELECT c.tenant_id FROM siem_cursors c JOIN siem_forwarding f ON f.tenant_id = c.tenant_id"
     " LEFT JOIN audit_heads h ON h.tenant_id = c.tenant_id WHERE c.due_at <= now() AND (h.sequence > c.sequence"
     " OR EXISTS (SELECT FROM siem_queue q WHERE q.tenant_id = c.tenant_id))"
-    " ORDER BY c.due_at LIMIT :most FOR UPDATE OF c SKIP LOCKED)"
+    " ORDER BY c.due_at LIMIT :max_rows FOR UPDATE OF c SKIP LOCKED)"
     " UPDATE siem_cursors c SET due_at = now() + make_interval(secs => :lease), claims = claims + 1"
     " FROM due WHERE c.tenant_id = due.tenant_id RETURNING c.tenant_id, c.claims"
 )
@@ -63,10 +63,10 @@ _SKIP: Final = text(
 _READ_AUDIT: Final = text(
     "SELECT tenant_id, sequence, id, timestamp, actor_id, actor_type, action, resource_type, resource_id, request_id,"
     " ip, outcome, target_provider, target_model, reason, details, prev_hash, hash FROM audit_events"
-    " WHERE tenant_id = :tenant AND sequence > :sequence ORDER BY sequence LIMIT :most"
+    " WHERE tenant_id = :tenant AND sequence > :sequence ORDER BY sequence LIMIT :max_rows"
 )
 _READ_QUEUE: Final = text(
-    "SELECT position, id, kind, at, body FROM siem_queue WHERE tenant_id = :tenant ORDER BY position LIMIT :most"
+    "SELECT position, id, kind, at, body FROM siem_queue WHERE tenant_id = :tenant ORDER BY position LIMIT :max_rows"
 )
 _SET_DUE: Final = text(
     "UPDATE siem_cursors SET due_at = clock_timestamp() + make_interval(secs => :seconds) WHERE tenant_id = :tenant"
@@ -124,7 +124,9 @@ class SendResult(msgspec.Struct, frozen=True):
 
 async def take(connection: AsyncConnection, limit: int) -> list[ForwardingTurn]:
     """Lease up to `limit` turns that are due."""
-    return [ForwardingTurn(*row) for row in await connection.execute(_TAKE, {"most": limit, "lease": LEASE_SECONDS})]
+    return [
+        ForwardingTurn(*row) for row in await connection.execute(_TAKE, {"max_rows": limit, "lease": LEASE_SECONDS})
+    ]
 
 
 async def advance(
@@ -169,7 +171,7 @@ async def _next(
 ) -> EventBatch | None:
     key: dict[str, Any] = {"tenant": target.tenant_id}
     waiting: list[tuple[EventPosition, SiemEvent]] = []
-    values = {**key, "sequence": sequence, "most": PROBE_EVENTS if probing else MAX_AUDIT_EVENTS}
+    values = {**key, "sequence": sequence, "max_rows": PROBE_EVENTS if probing else MAX_AUDIT_EVENTS}
     rows = (await session.execute(_READ_AUDIT, values)).all()
     waiting += [(EventPosition(sequence=row.sequence), events.of_audit(row)) for row in rows]
     if not rows and head > sequence:
@@ -177,7 +179,9 @@ async def _next(
         # retained.
         await session.execute(_SKIP, {**key, "head": head})
         sequence = head
-    rows = (await session.execute(_READ_QUEUE, {**key, "most": PROBE_EVENTS if probing else MAX_QUEUED_EVENTS})).all()
+    rows = (
+        await session.execute(_READ_QUEUE, {**key, "max_rows": PROBE_EVENTS if probing else MAX_QUEUED_EVENTS})
+    ).all()
     waiting += [(EventPosition(position=row.position), _of_queue(target.tenant_id, row)) for row in rows]
     size = 0
     for count, (_, event) in enumerate(waiting):

@@ -48,9 +48,9 @@ async def prune(tools: Tools) -> None:
     """Bound the number of waiting deliveries, and remove finished deliveries that are no longer shown."""
     for _ in range(_MAX_STATEMENTS):
         async with tools.database.service() as session:
-            given_up = await queue.give_up(session, MAX_WAITING_DELIVERIES_PER_WEBHOOK, _PRUNED_PER_STATEMENT)
-            await _report_dead_letters(tools, session, given_up)
-        if len(given_up) < _PRUNED_PER_STATEMENT:
+            dead_letters = await queue.give_up(session, MAX_WAITING_DELIVERIES_PER_WEBHOOK, _PRUNED_PER_STATEMENT)
+            await _report_dead_letters(tools, session, dead_letters)
+        if len(dead_letters) < _PRUNED_PER_STATEMENT:
             break
     for _ in range(_MAX_STATEMENTS):
         async with tools.database.service() as session:

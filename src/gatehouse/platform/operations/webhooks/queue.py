@@ -27,7 +27,7 @@ LEASE_SECONDS: Final = 8.0
 # `claims` distinguishes the current lease from earlier leases.
 _TAKE: Final = text(
     "WITH due AS (SELECT webhook_id FROM webhook_queues WHERE due_at <= now()"
-    " AND tenant_id <> ALL(CAST(:without AS uuid[])) ORDER BY due_at LIMIT :most FOR UPDATE SKIP LOCKED)"
+    " AND tenant_id <> ALL(CAST(:without AS uuid[])) ORDER BY due_at LIMIT :max_rows FOR UPDATE SKIP LOCKED)"
     " UPDATE webhook_queues q SET due_at = now() + make_interval(secs => :lease), claims = claims + 1"
     " FROM due WHERE q.webhook_id = due.webhook_id RETURNING q.webhook_id, q.tenant_id, q.claims"
 )
@@ -54,7 +54,7 @@ _CANCEL: Final = text(
 )
 _NEXT: Final = text(
     "SELECT id, event_type, payload::text, attempts, next_attempt_at <= clock_timestamp() FROM webhook_deliveries"
-    " WHERE webhook_id = :webhook AND next_attempt_at IS NOT NULL ORDER BY position LIMIT :most"
+    " WHERE webhook_id = :webhook AND next_attempt_at IS NOT NULL ORDER BY position LIMIT :max_rows"
 )
 _EXTEND: Final = text(
     "UPDATE webhook_queues SET due_at = clock_timestamp() + make_interval(secs => :lease) WHERE webhook_id = :webhook"
@@ -90,7 +90,7 @@ _GIVE_UP: Final = text(
     " LATERAL (SELECT position AS last FROM webhook_deliveries WHERE webhook_id = w.id AND next_attempt_at IS NOT NULL"
     " ORDER BY position DESC OFFSET :waiting LIMIT 1) old,"
     " LATERAL (SELECT ctid FROM webhook_deliveries WHERE webhook_id = w.id AND next_attempt_at IS NOT NULL"
-    " AND position <= old.last) d LIMIT :most)) RETURNING webhook_id"
+    " AND position <= old.last) d LIMIT :max_rows)) RETURNING webhook_id"
 )
 # Keeps unfinished deliveries, and for 30 days the last 20 deliveries of each webhook, which are shown.
 _PRUNE: Final = text(
@@ -98,7 +98,7 @@ _PRUNE: Final = text(
     " LATERAL (SELECT coalesce((SELECT position FROM webhook_deliveries WHERE webhook_id = w.id"
     " ORDER BY position DESC OFFSET :kept LIMIT 1), 0) AS last) old,"
     " LATERAL (SELECT ctid FROM webhook_deliveries WHERE webhook_id = w.id AND next_attempt_at IS NULL"
-    " AND dead_at IS NULL AND (position <= old.last OR created_at < now() - interval '30 days')) d LIMIT :most))"
+    " AND dead_at IS NULL AND (position <= old.last OR created_at < now() - interval '30 days')) d LIMIT :max_rows))"
 )
 
 # The query covers the outbox and the queue. A leased turn is due in the future, so it is not counted.
@@ -156,7 +156,7 @@ def result(waiting: DueDelivery, attempt: DeliveryAttempt) -> DeliveryResult:
 
 async def take(connection: AsyncConnection, limit: int, excluded_tenants: Iterable[UUID] = ()) -> list[WebhookTurn]:
     """Lease up to `limit` turns that are due, the least recent first. Turns of `excluded_tenants` are skipped."""
-    values = {"most": limit, "without": list(excluded_tenants), "lease": LEASE_SECONDS}
+    values = {"max_rows": limit, "without": list(excluded_tenants), "lease": LEASE_SECONDS}
     return [WebhookTurn(*row) for row in await connection.execute(_TAKE, values)]
 
 
@@ -174,7 +174,7 @@ async def advance(
         await session.execute(_RECORD, _columns(results))
     if not row.enabled:
         await session.execute(_CANCEL, key)
-    rows = (await session.execute(_NEXT, {**key, "most": BATCH_EVENTS})).all() if go_on else ()
+    rows = (await session.execute(_NEXT, {**key, "max_rows": BATCH_EVENTS})).all() if go_on else ()
     waiting: list[DueDelivery] = []
     for delivery_id, event_type, payload, attempts, due in rows:
         if not due:
@@ -210,13 +210,13 @@ async def mark_dead_letters(session: AsyncSession) -> Sequence[UUID]:
 async def give_up(session: AsyncSession, max_waiting: int, limit: int) -> Sequence[UUID]:
     """Turn the oldest waiting deliveries into dead letters, up to `limit`, so that at most `max_waiting` deliveries of
     each webhook are left. Returns the webhook of each dead letter. Does not commit."""
-    return (await session.scalars(_GIVE_UP, {"waiting": max_waiting, "most": limit})).all()
+    return (await session.scalars(_GIVE_UP, {"waiting": max_waiting, "max_rows": limit})).all()
 
 
 async def prune(session: AsyncSession, kept: int, limit: int) -> int:
     """Remove up to `limit` finished deliveries. The last `kept` deliveries of each webhook are kept, because they are
     shown. Returns the number of removed deliveries."""
-    pruned: Any = await session.execute(_PRUNE, {"kept": kept, "most": limit})
+    pruned: Any = await session.execute(_PRUNE, {"kept": kept, "max_rows": limit})
     await session.commit()
     return int(pruned.rowcount)
 

@@ -75,7 +75,7 @@ _RECENT = text(
     " AS targets FROM changes c LEFT JOIN model_configs m ON c.topic = 'switch' AND m.id::text = c.key"
     " WHERE c.tenant_id = :tenant AND c.topic = ANY(:topics)"
     " AND c.revision > (SELECT revision - 10000 FROM revision_head)"
-    " GROUP BY c.revision, c.topic ORDER BY c.revision DESC, c.topic LIMIT :most"
+    " GROUP BY c.revision, c.topic ORDER BY c.revision DESC, c.topic LIMIT :max_rows"
 )
 
 _OUTPOSTS = text(
@@ -156,7 +156,7 @@ async def switch_on(session: AsyncSession, ids: list[UUID]) -> list[State]:
 
 async def recent_changes(session: AsyncSession, tenant_id: TenantId, limit: int) -> Sequence[Any]:
     """Return the tenant's last changes of the reported topics, newest first."""
-    values = {"tenant": tenant_id, "topics": list(REPORTED_TOPICS), "most": limit}
+    values = {"tenant": tenant_id, "topics": list(REPORTED_TOPICS), "max_rows": limit}
     return (await session.execute(_RECENT, values)).all()
 
 

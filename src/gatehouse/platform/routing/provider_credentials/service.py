@@ -149,8 +149,8 @@ async def remove(change: Change, provider: ProviderRow, row: CredentialRow | Non
     if state != "disabled" and not works_without:
         await _require_other(change.session, provider, row)
     if row is None:
-        of_each = {field.name for field in KINDS[provider.kind].credential_fields if field.per_credential}
-        provider.config = {name: value for name, value in provider.config.items() if name not in of_each}
+        per_credential_fields = {field.name for field in KINDS[provider.kind].credential_fields if field.per_credential}
+        provider.config = {name: value for name, value in provider.config.items() if name not in per_credential_fields}
         provider.sealed_credentials, provider.credential_state = None, "active"
         provider.updated_at = utc_now()
     else:

@@ -51,9 +51,9 @@ class Prober:
 
     async def list_models(self, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int) -> Sequence[FoundModel]:
         """Return the provider's models. Raises `ProviderFailed` for every failure."""
-        return await self._with_each(tenant_id, provider, partial(self._list_models, provider, timeout_ms))
+        return await self._with_each_credential(tenant_id, provider, partial(self._list_models, provider, timeout_ms))
 
-    async def _with_each(
+    async def _with_each_credential(
         self, tenant_id: TenantId, provider: ProviderRecord, call: Callable[[Mapping[str, str]], Awaitable[T]]
     ) -> T:
         """Make a call with the provider's credentials, one after the other, until one is accepted."""
@@ -118,7 +118,7 @@ class Prober:
 
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._with_each(tenant_id, provider, call)
+                await self._with_each_credential(tenant_id, provider, call)
         except TimeoutError:
             return _failure(ProviderFailed("timeout"))
         except ProviderFailed as error:

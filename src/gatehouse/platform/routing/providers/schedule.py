@@ -36,7 +36,7 @@ _CLAIM = text(
     " AND (NOT EXISTS (SELECT FROM model_configs m WHERE m.tenant_id = p.tenant_id AND m.provider = p.id)"
     "      OR EXISTS (SELECT FROM model_configs m WHERE m.tenant_id = p.tenant_id AND m.provider = p.id"
     "                 AND m.kill_switch_disabled_at IS NULL))"
-    " ORDER BY p.last_health_check NULLS FIRST LIMIT :most FOR UPDATE OF p SKIP LOCKED"
+    " ORDER BY p.last_health_check NULLS FIRST LIMIT :max_rows FOR UPDATE OF p SKIP LOCKED"
     ") due WHERE providers.tenant_id = due.tenant_id AND providers.id = due.id"
     " RETURNING providers.tenant_id, providers.id"
 )
@@ -45,7 +45,7 @@ _CLAIM = text(
 async def run_due(database: Database, outbound: Outbound, sealer: Sealer, *, limit: int = MAX_CONCURRENT_CHECKS) -> int:
     """Run up to `limit` checks that are due and return their number. If it is `limit`, more may be due."""
     async with database.service() as session:
-        values = {"most": limit, "need_credentials": [*NEED_CREDENTIALS]}
+        values = {"max_rows": limit, "need_credentials": [*NEED_CREDENTIALS]}
         claimed = (await session.execute(_CLAIM, values)).tuples().all()
         # The rows are read by a second query, because they include the organization's egress policy, which is in
         # another table.
