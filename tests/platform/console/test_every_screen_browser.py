@@ -127,9 +127,9 @@ async def screens(server: GatehouseServer, chrome: Browser) -> AsyncIterator[Scr
     server.settled()
     admin = api(server, people["admin"])
     paths = fill(server, admin)
-    with api(server, people["user"]) as user:
-        key = user.post("/api/auth/api-keys", json={"description": "of the user"}).json()["api_key"]
-        recorded_call(server, key)
+    user = api(server, people["user"])
+    recorded_call(server, user.post("/api/auth/api-keys", json={"description": "of the user"}).json()["api_key"])
+    user.close()
     async with AsyncExitStack() as stack:
         pages = {}
         for role, person in people.items():

@@ -91,6 +91,8 @@ async def test_a_request_is_opened_from_the_overview(
 ) -> None:
     name = f"{LONG_WORD[:200]} {uuid4().hex[:8]}"
     key = admin.post("/api/auth/api-keys", json={"description": name}).json()["api_key"]
+    # A long name makes the list wider than the phone. The list scrolls, and the page does not.
+    recorded_call(server, key, model=f"sandbox/{LONG_WORD[:100]}")
     recorded_call(server, key, "My card is 4242 4242 4242 4242.")
     await phone.goto("/console")
     await phone.get_by_role("button", name="Request to echo").first.click()
@@ -169,12 +171,12 @@ async def test_an_access_request_is_approved(
 
 def switched(admin: httpx2.Client, model: str) -> dict[str, Any]:
     """Return the state of a model's kill switch."""
+    state: dict[str, Any]
     ((state,),) = [
         provider["models"]
         for provider in admin.get("/api/v1/admin/kill-switch/providers", params={"search": model}).json()
     ]
-    found: dict[str, Any] = state
-    return found
+    return state
 
 
 async def test_a_kill_switch_is_engaged_and_released(phone: Page, admin: httpx2.Client) -> None:

@@ -27,12 +27,12 @@ EXCEPTIONS: Final = {
 
 
 def test_times_are_shown_by_the_component_with_utc_on_hover() -> None:
-    found = {
+    files = {
         str(path.relative_to(SOURCES))
         for path in sorted([*SOURCES.rglob("*.ts"), *SOURCES.rglob("*.tsx")])
         if path.name != "schema.d.ts" and TEXTS.search(path.read_text("utf-8"))
     }
-    assert found == set(EXCEPTIONS)
+    assert files == set(EXCEPTIONS)
 
 
 def test_files_with_fields_for_a_moment_show_it_in_utc() -> None:

@@ -196,8 +196,8 @@ async def test_records_of_months_long_ago_are_stored(
 async def test_rows_move_into_their_months_partition_when_it_is_created(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
-    """Administration stores rows in the default partition if their month has none. They must not prevent the creation
-    of this partition."""
+    """Administration stores rows in the default partition if their month has no partition. These rows must not prevent
+    the creation of the month's partition."""
     insert = "INSERT INTO dlp_events (tenant_id, id, timestamp, request_id, direction, status)"
     platform.sql(f"{insert} VALUES (%s, %s, '2017-02-03', 'r', 'input', 'logged')", [tenant.id, new_id()])
     call = outcome(tenant.id, timestamp=datetime(2017, 2, 4, tzinfo=UTC).timestamp())
