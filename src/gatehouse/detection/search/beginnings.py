@@ -16,7 +16,7 @@ _MIN_WORD_LETTERS: Final = 3
 #: Visible ASCII characters, and the character that replaces some underscores in the searched text. In RE2 `\\d` and
 #: `\\w` are ASCII.
 _VISIBLE: Final = frozenset((*range(0x21, 0x7F), ord(UNDERSCORE)))
-_SPACE_CODE: Final = 0x20
+_SPACE_ORDINAL: Final = 0x20
 _BLANK_CATEGORIES: Final = frozenset({op.CATEGORY_SPACE, op.CATEGORY_NOT_DIGIT, op.CATEGORY_NOT_WORD})
 _VISIBLE_CATEGORIES: Final = frozenset({op.CATEGORY_DIGIT, op.CATEGORY_WORD})
 #: A pair of a literal and a flag. The flag is true if the literal is the complete match of its part of the regex, and
@@ -105,8 +105,8 @@ def _takes_blank(nodes: Iterable[Any]) -> bool:
         return False
     negated = argument[0][0] is op.NEGATE
     contains = any(
-        (kind is op.LITERAL and value == _SPACE_CODE)
-        or (kind is op.RANGE and value[0] <= _SPACE_CODE <= value[1])
+        (kind is op.LITERAL and value == _SPACE_ORDINAL)
+        or (kind is op.RANGE and value[0] <= _SPACE_ORDINAL <= value[1])
         or (kind is op.CATEGORY and value in _BLANK_CATEGORIES)
         for kind, value in argument
     )
