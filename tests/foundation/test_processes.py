@@ -39,7 +39,7 @@ print(child.wait(10))
     assert output_of(program).splitlines() == ["here | gatehouse: a test", "-9"]
 
 
-def test_a_child_has_the_exit_code_of_its_work_and_does_not_run_its_parents_cleanup() -> None:
+def test_a_child_has_the_exit_code_of_its_work_and_does_not_run_its_parents_signal_handler() -> None:
     program = """
 def fails():
     raise SystemExit(3)
@@ -79,7 +79,8 @@ def resident():
 def left_over():
     before = resident()
     for _ in range(3):
-        # As a hash of a password does, with something small behind it that stays.
+        # Allocate a block of the size that password hashing uses, and then a small block that is not freed, so that
+        # the freed block is not at the end of the heap.
         block = library.malloc(19 << 20)
         ctypes.memset(block, 1, 19 << 20)
         library.malloc(64)
@@ -90,9 +91,10 @@ if len(sys.argv) > 1:
 print(left_over())
 """
     code = [sys.executable, "-c", HEAD + program]
-    kept_bytes, returned = (
+    kept, returned = (
         int(subprocess.run([*code, *words], capture_output=True, text=True, timeout=30, check=True).stdout)
         for words in ([], ["return"])
     )
-    # The first number is the behaviour of the C library without the setting. If it returns memory, nothing is tested.
-    assert returned <= 1 <= kept_bytes
+    # `kept` is what the C library keeps without the setting, in MiB. It must be at least 1, or the test would not show
+    # that the setting has an effect.
+    assert returned <= 1 <= kept

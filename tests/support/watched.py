@@ -1,5 +1,5 @@
-"""Observes the platform's requests and answers and the databases: collects secrets, and the places where they must not
-be."""
+"""Passes all requests, responses and database rows to the `LeakDetector`: credentials as secrets, everything else as
+text in which no secret may occur."""
 
 import html
 import json
@@ -24,12 +24,12 @@ _COOKIES = (
     "gatehouse_portal=", "gatehouse_portal_arrived=", "gatehouse_portal_sign_in_",
 )  # fmt: skip
 _hexadecimal = re.compile(rb"\\\\x((?:[0-9a-f]{2})+)").sub
-#: The columns that may contain password hashes.
+#: Removes the value of `password_hash`, the only column that may contain password hashes, from a row of `users`.
 _hash = re.compile(rb'"password_hash":"[^"]*"').sub
 
 
 class WatchedPlatform(Platform):
-    """Create the platform's application, with all requests and answers observed."""
+    """The platform's application, whose requests and answers are observed."""
 
     watch: LeakDetector = LEAK_DETECTOR
 
@@ -70,8 +70,8 @@ class Watched:
 
 
 class Exchange:
-    """A request and its answer. `route` is the template of administration's route that answered, if one did; names of
-    the request's headers are in lower case."""
+    """A request and its answer. `route` is the path template of the API route that handled the request, or None if no
+    such route did, as for model calls. Header names in `sent` are in lower case."""
 
     def __init__(self, method: str, path: str, sent: Iterable[tuple[bytes, bytes]], route: str | None = None) -> None:
         self.method = method
@@ -102,7 +102,7 @@ class Exchange:
                 watch.add_secret(code[1], "an authorization code")
             else:
                 watch.add_text(f"header {name.decode()} in the {place}", value)
-        # Generated requests send the examples of the document.
+        # The OpenAPI document is not searched: schemathesis sends its example values as secrets, so they occur there.
         if operation != ("GET", "/openapi.json"):
             watch.add_text(place, self._without_what_it_may_tell(watch, operation))
 
@@ -149,7 +149,8 @@ def _parsed(body: bytes) -> Any:
 
 
 def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every text, with the name of the field that contains it directly or in a list or object."""
+    """Yield every string with the name of its field. Strings in a list have the name of the list's field, and strings
+    anywhere below a field with a secret name have that name."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, dict):
@@ -167,7 +168,7 @@ def _blanked(value: Any, fields: set[str]) -> Any:
 
 
 def see_databases(owner_url: str, watch: LeakDetector = LEAK_DETECTOR) -> None:
-    """Yield every row of all tables of all databases."""
+    """Add every row of all databases to `watch`, except the rows of template databases and of system catalogs."""
     with psycopg.connect(owner_url, autocommit=True) as connection:
         names = connection.execute("SELECT datname FROM pg_database WHERE NOT datistemplate").fetchall()
     for (name,) in names:

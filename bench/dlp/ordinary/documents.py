@@ -14,9 +14,10 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 
 
 class Kind(NamedTuple):
-    """A kind of document. A document has between `min_lines` and `max_lines` lines. Each is made from a random template
-    in `lines` (in the held-out set: in `held_out`). `sensitive_line` is the template of the line with a labelled value.
-    A kind without `sensitive_line` has a column `‹extra›` for the value."""
+    """A kind of document. A document is made from between `min_lines` and `max_lines` random templates in `lines` (in
+    the held-out set: in `held_out`). A template can have several lines. `head` and `foot` are added before and after
+    them. `sensitive_line` is the template with a labelled value, which is inserted at a random position. A kind without
+    `sensitive_line` has a column `‹extra›` for the value."""
 
     name: str
     lines: tuple[str, ...]

@@ -1,5 +1,5 @@
-"""Sentences of tickets, mails, chats and notes in ten languages. Sentences of `HELD_OUT` are not variants of the other
-sentences."""
+"""Sentences of tickets, mails, chats and notes in ten languages. The sentences in `held_out` are not variants of those in
+`sentences`."""
 
 from typing import Final, NamedTuple
 

@@ -3,8 +3,9 @@
 Each engine (`engines.py`) runs in its own process with its own Python, on the same texts, one engine at a time.
 `--gitleaks` is the rules file of gitleaks (`config/gitleaks.toml` in its repository). Without it, the row is missing.
 There are three rounds. In each round, all processes are started again, and each text is measured with one engine after
-the other. The figures are medians over the rounds and over the texts (several places in prose, code and chat). They are
-processor times, and can only be compared within one run.
+the other. The costs are CPU times, and medians over the rounds and over the texts (several places in prose, code and
+chat). The start time is wall-clock time. The start time and the memory are medians over the rounds. F1 and the false
+findings are those of the last round. Times can only be compared within one run.
 
 The first run installs the other tools; llm-guard needs 5 GB. Each run compiles Hyperscan's automaton, which takes a
 minute. All figures are written to `bench/out/dlp-peers.json`. `--publish` writes docs/benchmarks-dlp.md and its
@@ -150,8 +151,8 @@ def measure(names: list[str], truth: Path, rounds: int, settings: Mapping[str, s
 def round_of_costs(
     workers: Mapping[str, Worker], texts: Mapping[tuple[str, int], list[str]]
 ) -> dict[str, dict[str, float]]:
-    """Measure each text with one engine after the other. Return the median for each kind and length, and the median of
-    the kinds."""
+    """Measure each text with one engine after the other. Return for each engine the time of its start and its memory,
+    and for each length the median of the kinds and the ratio of this median to that of the first engine."""
     per_kb: dict[tuple[str, int], list[float]] = defaultdict(list)
     for (_, length), some in texts.items():
         several: dict[str, list[float]] = defaultdict(list)

@@ -59,7 +59,9 @@ const REASONS: Record<string, string> = {
   refused: "The provider refused the request",
   deadline: "The time for the request was over",
   circuit_open: "Skipped: it failed several times before",
+  deployment_full: "Skipped: it has reached its limits",
   kill_switched: "Switched off",
+  not_convertible: "The provider's API cannot express the call",
 };
 const EVENT_STATUSES: Record<string, string> = {
   logged: "Logged",

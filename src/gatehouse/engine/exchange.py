@@ -313,7 +313,8 @@ class Exchange(CallerResults, kw_only=True):
 
     @property
     def model_alias(self) -> str | None:
-        """Return the name of the model alias whose deployment answered, or that the call named. None without one."""
+        """Return the name of the model alias whose deployment answered. If no model answered, return the alias that the
+        call named. Return None if a model outside an alias answered, or the call named no alias."""
         routed = self.routed
         if routed is None or routed.deployments is None:
             return None

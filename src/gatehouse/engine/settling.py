@@ -57,7 +57,8 @@ class Settlement:
         self._leaving: set[asyncio.Task[None]] = set()
 
     def begin(self, dialect: Dialect, identified: Identified) -> InFlight:
-        """Return the request in progress. Because its caller is known, it has a record from this point on."""
+        """Return the request in progress. Its caller is known, so a record is written when it ends, whatever the
+        result."""
         exchange, received = Exchange(identified=identified), identified.received
         if self._ports.traces is not None:
             exchange.trace = self._ports.traces.begin(received)
@@ -92,7 +93,7 @@ class Settlement:
         return refusal(request.dialect, error, exchange)
 
     def price(self, reply: Reply, exchange: Exchange) -> None:
-        """Store the usage and the cost of a reply in `answered`."""
+        """Store the usage and the cost of a reply in `exchange`."""
         exchange.usage = usage = reply.usage
         is_estimated = reply.usage_estimated
         if exchange.cached is not None and exchange.cached.lookup == "hit":
@@ -117,7 +118,8 @@ class Settlement:
         with a limit of one token could lower the model's median."""
         if TRAITS[call_request.call.dialect].is_free:
             return
-        # Without budgets the size is not known. It would cost more than the two fields that are read here.
+        # The size may not have been computed. Computing it encodes the whole body, so only the caller's limit and the
+        # number of choices are read from the body.
         size = call_request.derived.call_size
         limit = caller_output_limit(call_request.call) if size is None else size.output_limit
         if limit is None or limit >= EXPECTED_OUTPUT_TOKENS:
@@ -181,9 +183,9 @@ class Settlement:
             log.exception("settling.record_fault", request_id=request_id)
 
     def _price_unanswered(self, exchange: Exchange) -> None:
-        """Store the estimated usage and cost of calls that were sent and whose answers were not awaited. The usage
-        of a call is its full input and the model's median output. The total is at most the amount reserved for one
-        answer."""
+        """Store the estimated usage and cost of calls that were sent and have no answer. Each call is estimated as its
+        complete input and the median output of its model. The sum is limited to the maximum usage and cost of one call
+        (`bound`)."""
         call_request = exchange.call_request
         if exchange.usage is not None or not exchange.unanswered or call_request is None:
             return
@@ -221,5 +223,6 @@ class Settlement:
 
 
 def _has_estimated_cost(call_request: CallRequest) -> bool:
-    """Return whether the cost follows from the size of the call if the provider reports no usage."""
+    """Return whether the cost can be estimated from the call when the provider reports no usage. It cannot for images,
+    transcriptions and translations of recordings."""
     return TRAITS[call_request.call.dialect].has_estimated_cost

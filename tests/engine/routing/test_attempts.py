@@ -16,7 +16,7 @@ from gatehouse.foundation.outbound import NoConnectionFree
 #: Number of consecutive failures that open a circuit, by the default settings.
 THRESHOLD = 5
 
-#: Less than the default timeout of a provider, so that a request without a deadline does not pass.
+#: Less than a provider's default timeout (30 s), so that the test fails if the gateway does not apply the deadline.
 MAX_WAIT_SECONDS = 20
 
 CHAT: dict[str, Any] = {

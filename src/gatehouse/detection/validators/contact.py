@@ -26,7 +26,8 @@ def email_domain(text: str) -> bool:
 
 def international_phone(text: str) -> bool:
     """Return whether the number has 8 to 15 digits (E.164). The prefix `00` and an extension are not counted."""
-    return 8 <= len(digits(text.partition("x")[0])) <= 15 + text.startswith("00") * 2
+    number = digits(text.partition("x")[0])
+    return 8 <= len(number.removeprefix("00")) <= 15
 
 
 def national_phone(text: str) -> bool:

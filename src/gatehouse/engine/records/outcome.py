@@ -132,7 +132,8 @@ class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
     tags: tuple[str, ...] = ()
     #: duration of the attempt that was answered, until its whole answer or the first event of its stream
     attempt_ms: float | None = None
-    #: name of the model alias whose deployment answered, or that the call named
+    #: name of the model alias whose deployment answered. If no model answered, the alias that the call named. None if a
+    #: model outside an alias answered, or the call named no alias
     model_alias: str | None = None
     #: whether the request is a copy for a shadow, whose answer was discarded
     shadow: bool = False

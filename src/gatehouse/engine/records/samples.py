@@ -16,7 +16,8 @@ class CallSample(msgspec.Struct, kw_only=True):
     texts: list[str] = []
     #: the provider's answer before DLP changes it: a body, or whole events. None if no answer is stored
     answer: list[bytes] | None = None
-    #: the variables of policy rules for the first candidate; None if no rule would have been evaluated
+    #: the variables of policy rules for the first candidate; None if the request ended before policy rules were
+    #: evaluated
     facts: dict[str, Any] | None = None
     #: the result of the active policy rules for that candidate
     policy_action: PolicyAction = "ALLOW"
@@ -34,7 +35,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     groups: list[UUID] = []
     #: the same variables as `CallSample.facts`, with `time` in RFC 3339 format
     facts: dict[str, Any] | None = None
-    #: None if no policy rule was evaluated
+    #: the result of the active policy rules; None if the request ended before policy rules were evaluated
     policy_action: PolicyAction | None = None
 
 

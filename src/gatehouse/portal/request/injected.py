@@ -22,7 +22,7 @@ R = TypeVar("R", bound=Row)
 
 
 class OrgTransactions(RequestTransactions[PortalChange]):
-    """Transactions in an organization. `caller` is None at a sign-in."""
+    """Transactions in an organization. `caller` is None while an invitation is accepted."""
 
     def __init__(self, request: Request, host: PortalHost, org_id: OrgId, caller: PortalCaller | None = None) -> None:
         super().__init__(request)
@@ -79,8 +79,8 @@ Changing = Annotated[PortalChange, Depends(_change, scope="function")]
 def changing(
     request: Request, host: PortalHost, org_id: OrgId, caller: PortalCaller | None = None
 ) -> AbstractAsyncContextManager[PortalChange]:
-    """Yields a change in an organization that the path does not name, such as a new one, or the one of a sign-in. The
-    change is committed at the end of the block."""
+    """Yields a change in an organization that is not in the path: an organization that is being created, or the
+    organization of the caller or of a sign-in. The change is committed at the end of the block."""
     return OrgTransactions(request, host, org_id, caller).changing()
 
 

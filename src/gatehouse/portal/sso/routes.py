@@ -112,7 +112,7 @@ async def accept_invite(
 ) -> SsoToken:
     """Makes you a member of the organization that has invited you. The invitation's token can be used once, by a person
     who has just signed in with the invited address. If your platform account belongs to another organization than
-    the inviting one, that organization must have verified the domain of your address."""
+    the one that invites you, the organization of your account must have verified the domain of your address."""
     issued = await service.accept(request, host, person, body.invite_token)
     await service.leave_former(request, host)
     return _with_cookie(request, response, host, issued)

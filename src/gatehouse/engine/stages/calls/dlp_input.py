@@ -33,7 +33,8 @@ def new_inspection(x: Identified) -> Inspection:
 
 def name(x: CallRequest, ports: Ports) -> MaybeVerdict:
     """Redact the name of a model that is not in the catalog. The name can be any text, and appears in the error and in
-    the record. It is not sent to a provider, so the call is neither blocked nor held."""
+    the record. It is not sent to a provider, so a finding neither blocks nor holds the call. The call is refused
+    if the inspection's queue is full, or if `DLP_FAIL_MODE` is `closed` and the name cannot be inspected."""
     inspection, named = x.inspection, x.call.model
     if inspection is None or named in {"", AUTO} or x.identified.policy.knows(named):
         return ALLOW
@@ -62,8 +63,8 @@ async def _inspect(x: CallRequest, inspection: Inspection, ports: Ports) -> Verd
     inspection.action = inspection.action or "ALLOW"
     started = perf_counter()
     if not x.call.exact:
-        # The inspection does not see digits beyond the precision of a number, so the numbers are sent as they were
-        # parsed.
+        # Decoding has dropped digits of a long number, so DLP cannot inspect them. Send the decoded number instead of
+        # the client's bytes.
         x.call.raw_body = x.call.unchanged_body
     headers = dict(x.call.headers)
     try:

@@ -102,8 +102,8 @@ async def withdraw_access_request(caller: PersonWriter, row: OwnAccessRequest, c
 async def list_access_requests(
     caller: AdminReader, session: Session, window: Window, status: Status | None = None, sort: Order = "-created_at"
 ) -> dict[str, Any]:
-    """Lists the requests of all users, by default newest first. `limit_usd` sorts only pending requests, and those
-    without this limit come last. Without `status=pending`, the response is 400 `invalid_sort`."""
+    """Lists the requests of all users, by default newest first. `sort=limit_usd` and `sort=-limit_usd` require
+    `status=pending`; otherwise the response is 400 `invalid_sort`. Requests without this limit come last."""
     # Only pending requests can be sorted by the limit, because their number is limited. Other requests are sorted by
     # time, for which there is an index.
     if status != "pending" and sort.endswith("limit_usd"):

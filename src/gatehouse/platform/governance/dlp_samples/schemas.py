@@ -58,7 +58,10 @@ class RevealedSample(Sample):
     ]
     policy_action: Annotated[
         PolicyAction | None,
-        Field(description="Recorded action of policy rules for the first candidate. Null if none were evaluated."),
+        Field(
+            description="Recorded action of policy rules for the first candidate. Null if the request ended before"
+            " policy rules were evaluated."
+        ),
     ]
     context: Annotated[
         dict[str, Any] | None,
