@@ -160,7 +160,11 @@ class ServerUnderTest:
 
     async def ready(self) -> None:
         await self.check_other_clients(within=10)
-        self.idle_tasks = await self.figure(self._tasks)
+        async with asyncio.timeout(60):
+            # The worker has no figure until it has written its metrics.
+            while (tasks := await self.figure(self._tasks)) == 0:
+                await asyncio.sleep(0.05)
+        self.idle_tasks = tasks
 
     async def nothing_left(self, before: WorkerResources) -> None:
         """Wait until the resources of clients and calls are released. The pool may keep connections to the provider."""

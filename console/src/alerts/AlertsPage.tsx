@@ -10,8 +10,9 @@ import { MenuItem } from "../parts/Menu";
 import { Page, Panel } from "../parts/Page";
 import { Pager } from "../parts/Pager";
 import { type Editor, EnabledBadge, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
-import { EmptyState, ErrorState, errorText } from "../parts/states";
+import { EmptyState, ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
+import { report } from "../parts/report";
 import { toast } from "../parts/toasts";
 import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
@@ -107,10 +108,7 @@ function EvaluateButton() {
   return (
     <Button
       busy={evaluate.isPending}
-      onClick={() => evaluate.mutate(undefined, {
-        onSuccess: (result) => toast(alerts.evaluated(result.rules_evaluated, result.triggered.map((rule) => rule.rule_name))),
-        onError: (error) => toast(errorText(error), "failed"),
-      })}
+      onClick={() => report(evaluate.mutateAsync(), (result) => toast(alerts.evaluated(result.rules_evaluated, result.triggered.map((rule) => rule.rule_name))))}
     >
       <Play aria-hidden />{alerts.evaluate}
     </Button>

@@ -2,8 +2,8 @@ import { Archive, ArchiveRestore, BadgeCheck } from "lucide-react";
 import { useState } from "react";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
 import { MenuItem } from "../parts/Menu";
+import { report } from "../parts/report";
 import { RuleMenu } from "../parts/rules";
-import { errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { complianceTexts } from "../texts/compliance";
 import { type Bundle, useAcknowledge, useActivate, useArchive, useDeleteBundle, useSetEnabled } from "./api";
@@ -20,7 +20,6 @@ export function BundleActions({ bundle }: { bundle: Bundle }) {
   const [archiving, setArchiving] = useState(false);
   const { name } = bundle;
   const isArchived = bundle.state === "archived";
-  const onError = (error: unknown) => toast(errorText(error), "failed");
   return (
     <>
       <RuleMenu
@@ -28,12 +27,12 @@ export function BundleActions({ bundle }: { bundle: Bundle }) {
         onToggle={() => setEnabled.mutateAsync(!bundle.enabled)} onDelete={() => remove.mutateAsync(undefined)}
       >
         {bundle.acknowledged_at === null && !isArchived && (
-          <MenuItem onClick={() => acknowledge.mutate(undefined, { onSuccess: () => toast(compliance.acknowledgedNow(name)), onError })}>
+          <MenuItem onClick={() => report(acknowledge.mutateAsync(), () => toast(compliance.acknowledgedNow(name)))}>
             <BadgeCheck aria-hidden size={15} />{compliance.acknowledge}
           </MenuItem>
         )}
         {isArchived ? (
-          <MenuItem onClick={() => activate.mutate(undefined, { onSuccess: () => toast(compliance.activated(name)), onError })}>
+          <MenuItem onClick={() => report(activate.mutateAsync(), () => toast(compliance.activated(name)))}>
             <ArchiveRestore aria-hidden size={15} />{compliance.activate}
           </MenuItem>
         ) : (

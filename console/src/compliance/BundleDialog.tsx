@@ -8,8 +8,9 @@ import { DayColumns, dayName } from "../parts/DayColumns";
 import { Dialog } from "../parts/Dialog";
 import { wholeNumber } from "../parts/format";
 import { EnabledBadge } from "../parts/rules";
-import { ErrorState, errorText, Skeleton } from "../parts/states";
+import { ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
+import { report } from "../parts/report";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
 import { complianceTexts } from "../texts/compliance";
@@ -61,10 +62,7 @@ function Acknowledged({ bundle }: { bundle: Bundle }) {
   return (
     <Button
       size="small" busy={acknowledge.isPending}
-      onClick={() => acknowledge.mutate(undefined, {
-        onSuccess: () => toast(compliance.acknowledgedNow(name)),
-        onError: (error) => toast(errorText(error), "failed"),
-      })}
+      onClick={() => report(acknowledge.mutateAsync(), () => toast(compliance.acknowledgedNow(name)))}
     >
       <BadgeCheck aria-hidden />{compliance.acknowledge}
     </Button>

@@ -4,8 +4,9 @@ import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import { FilterField } from "../parts/FilterField";
 import { Pager } from "../parts/Pager";
-import { EmptyState, ErrorState, errorText, Skeleton } from "../parts/states";
+import { EmptyState, ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
+import { report } from "../parts/report";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
 import { groupTexts } from "../texts/groups";
@@ -50,10 +51,7 @@ function Members({ group, view: { search, page }, onView }: { group: Group; view
       {administers && (
         <UserPicker
           label={groups.add} hint={groups.addHint} action={groups.addThis} taken={ids} takenText={groups.isMember}
-          onChoose={(user) => add.mutate(user.id, {
-            onSuccess: () => toast(groups.added(nameOf(user), group.name)),
-            onError: (error) => toast(errorText(error), "failed"),
-          })}
+          onChoose={(user) => report(add.mutateAsync(user.id), () => toast(groups.added(nameOf(user), group.name)))}
         />
       )}
       {(group.member_count > PAGE_SIZE || search !== undefined) && (
@@ -92,10 +90,7 @@ function MemberRow({ member, group }: { member: Member; group: Group }) {
       {administers && (
         <Button
           look="quiet" size="icon" aria-label={groups.removeMember(name)} busy={remove.isPending}
-          onClick={() => remove.mutate(member.user_id, {
-            onSuccess: () => toast(groups.removed(name, group.name)),
-            onError: (error) => toast(errorText(error), "failed"),
-          })}
+          onClick={() => report(remove.mutateAsync(member.user_id), () => toast(groups.removed(name, group.name)))}
         >
           <X aria-hidden />
         </Button>

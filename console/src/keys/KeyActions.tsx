@@ -5,7 +5,7 @@ import { ConfirmDialog } from "../parts/ConfirmDialog";
 import { Dialog } from "../parts/Dialog";
 import { MenuItem } from "../parts/Menu";
 import { RowMenu } from "../parts/RowMenu";
-import { errorText } from "../parts/states";
+import { report } from "../parts/report";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
 import { keyTexts } from "../texts/keys";
@@ -25,10 +25,7 @@ export function KeyActions({ apiKey }: { apiKey: ApiKey }) {
   if (owner !== user.id && !administers) return null;
 
   function toggle() {
-    setEnabled.mutate(!enabled, {
-      onSuccess: () => toast(enabled ? keyTexts.disabled(description) : keyTexts.enabled(description)),
-      onError: (error) => toast(errorText(error), "failed"),
-    });
+    report(setEnabled.mutateAsync(!enabled), () => toast(enabled ? keyTexts.disabled(description) : keyTexts.enabled(description)));
   }
 
   return (

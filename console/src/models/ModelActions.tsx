@@ -4,7 +4,7 @@ import { ConfirmDialog } from "../parts/ConfirmDialog";
 import { Dialog } from "../parts/Dialog";
 import { MenuItem } from "../parts/Menu";
 import { RowMenu } from "../parts/RowMenu";
-import { errorText } from "../parts/states";
+import { report } from "../parts/report";
 import { toast } from "../parts/toasts";
 import { modelTexts } from "../texts/models";
 import { type Model, nameOf, useDeleteModel, useSetActive, useUpdateModel } from "./api";
@@ -21,10 +21,7 @@ export function ModelActions({ model }: { model: Model }) {
   const close = () => setOpen(null);
 
   function toggle() {
-    setActive.mutate(!model.is_active, {
-      onSuccess: () => toast(model.is_active ? models.wasDeactivated(name) : models.wasActivated(name)),
-      onError: (error) => toast(errorText(error), "failed"),
-    });
+    report(setActive.mutateAsync(!model.is_active), () => toast(model.is_active ? models.wasDeactivated(name) : models.wasActivated(name)));
   }
 
   return (

@@ -32,7 +32,6 @@ export function ClientDetails({ client, onClose }: { client: OAuthClient | undef
 function Details({ client }: { client: OAuthClient }) {
   const oauth = oauthTexts;
   const creator = useUserName(client.created_by);
-  const isPlatformWide = client.tenant_id === null;
   return (
     <Facts>
       <Fact name={oauth.clientId}><code>{client.client_id}</code></Fact>
@@ -40,14 +39,10 @@ function Details({ client }: { client: OAuthClient }) {
       <Fact name={oauth.scopes}><Lines lines={client.scopes} /></Fact>
       <Fact name={oauth.tier}>{oauth.tiers[client.rate_limit_tier]}</Fact>
       <Fact name={oauth.lifetime}>{(client.token_lifetime_seconds / SECONDS_PER_MINUTE).toLocaleString("en")}</Fact>
-      <Fact name={oauth.platformWide}>{isPlatformWide ? oauth.yes : oauth.no}</Fact>
-      {isPlatformWide && (
-        <>
-          <Fact name={oauth.redirects}><Lines lines={client.redirect_uris} /></Fact>
-          <Fact name={oauth.userScopes}><Lines lines={client.user_scopes} /></Fact>
-          <Fact name={oauth.public}>{client.public ? oauth.yes : oauth.no}</Fact>
-        </>
-      )}
+      <Fact name={oauth.platformWide}>{client.tenant_id === null ? oauth.yes : oauth.no}</Fact>
+      <Fact name={oauth.redirects}><Lines lines={client.redirect_uris} /></Fact>
+      <Fact name={oauth.userScopes}><Lines lines={client.user_scopes} /></Fact>
+      <Fact name={oauth.public}>{client.public ? oauth.yes : oauth.no}</Fact>
       <Fact name={oauth.created}><Time at={client.created_at} />{creator !== null && <span>{oauth.by(creator)}</span>}</Fact>
       <Fact name={oauth.changed}><Time at={client.updated_at} /></Fact>
     </Facts>

@@ -12,6 +12,7 @@ import { MenuItem } from "../parts/Menu";
 import { Panel } from "../parts/Page";
 import { RowMenu } from "../parts/RowMenu";
 import { Secret } from "../parts/Secret";
+import { report } from "../parts/report";
 import { ErrorState, errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { organizationTexts } from "../texts/organization";
@@ -85,10 +86,7 @@ function DomainRow({ domain }: { domain: Domain }) {
           {administers && (
             <Button
               size="small" busy={verify.isPending}
-              onClick={() => verify.mutate(undefined, {
-                onSuccess: ({ verified }) => toast(verified ? organization.isVerified(domain.domain) : organization.isNotVerified, verified ? "done" : "failed"),
-                onError: (error) => toast(errorText(error), "failed"),
-              })}
+              onClick={() => report(verify.mutateAsync(), ({ verified }) => toast(verified ? organization.isVerified(domain.domain) : organization.isNotVerified, verified ? "done" : "failed"))}
             >
               {organization.verify}
             </Button>

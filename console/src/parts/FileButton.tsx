@@ -1,9 +1,8 @@
 import type { UseMutationResult } from "@tanstack/react-query";
 import { Download, type LucideIcon } from "lucide-react";
+import { report } from "./report";
 import { Button } from "./Button";
 import { saveFile } from "./download";
-import { errorText } from "./states";
-import { toast } from "./toasts";
 
 /** A button that downloads a file from the API and lets the browser save it. */
 export function FileButton({ file, name, icon: Icon = Download, label }: {
@@ -15,10 +14,7 @@ export function FileButton({ file, name, icon: Icon = Download, label }: {
   return (
     <Button
       busy={file.isPending}
-      onClick={() => file.mutate(undefined, {
-        onSuccess: (content) => saveFile(name, content as Blob),
-        onError: (error) => toast(errorText(error), "failed"),
-      })}
+      onClick={() => report(file.mutateAsync(), (content) => saveFile(name, content as Blob))}
     >
       <Icon aria-hidden />{label}
     </Button>

@@ -6,7 +6,7 @@ import { Dialog } from "../parts/Dialog";
 import { duration } from "../parts/format";
 import { MenuItem } from "../parts/Menu";
 import { RowMenu } from "../parts/RowMenu";
-import { errorText } from "../parts/states";
+import { report } from "../parts/report";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
 import { credentialTexts } from "../texts/credentials";
@@ -31,20 +31,14 @@ export function ProviderActions({ provider }: { provider: Provider }) {
   const needsCredentials = hasCredentials && provider.kind !== "openai_compatible" && provider.kind !== "ollama";
 
   function checkNow() {
-    check.mutate(undefined, {
-      onSuccess: ({ health_check_status: status, response_time_ms: time, error }) => {
+    report(check.mutateAsync(), ({ health_check_status: status, response_time_ms: time, error }) => {
         const isGood = status === "healthy";
         toast(isGood ? providers.isHealthy(name, duration(time)) : providers.isNotHealthy(name, error ?? texts.overview.healthOf(status)), isGood ? "done" : "failed");
-      },
-      onError: (error) => toast(errorText(error), "failed"),
-    });
+      });
   }
 
   function toggle() {
-    setEnabled.mutate(!enabled, {
-      onSuccess: () => toast(enabled ? providers.wasDisabled(name) : providers.wasEnabled(name)),
-      onError: (error) => toast(errorText(error), "failed"),
-    });
+    report(setEnabled.mutateAsync(!enabled), () => toast(enabled ? providers.wasDisabled(name) : providers.wasEnabled(name)));
   }
 
   return (

@@ -138,7 +138,7 @@ function RequestStep({ apiKey, isStored, onCopied }: { apiKey: CreatedKey | null
         <p className={styles["text"]}>{start.requestText}</p>
       ) : (
         <>
-          <CodeTabs label={keyTexts.tryIt} programs={programs(apiKey.api_key, location.origin, model)} onCopied={onCopied} />
+          <CodeTabs label={keyTexts.tryIt} programs={programs(apiKey.api_key, location.origin, model)} secret={apiKey.api_key} onCopied={onCopied} />
           <p className={styles["waiting"]} role="status">{id === undefined ? start.waiting : isStored ? start.arrivedSaved : start.arrived}</p>
           {id !== undefined && (
             <div><Link to="/requests" search={searchOf(apiKey, id)} className={buttonClass("primary")}>{start.openRecord}</Link></div>

@@ -53,12 +53,18 @@ function Switch({ maintenance }: { maintenance: Maintenance }) {
   const { maintenance_enabled: isOn } = maintenance;
   const [open, setOpen] = useState<"start" | "end" | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);
-  const change = useSwitchMaintenance(maintenance.etag);
+  // The panel loads the state again while a dialog is open.
+  const [version, setVersion] = useState(maintenance.etag);
+  const change = useSwitchMaintenance(version);
+  const show = (dialog: "start" | "end") => {
+    setVersion(maintenance.etag);
+    setOpen(dialog);
+  };
   const close = () => setOpen(null);
   return (
     <span className={styles["actions"]}>
-      {isOn && <Button size="small" onClick={() => setOpen("start")}>{system.changeMessage}</Button>}
-      <Button ref={trigger} size="small" onClick={() => setOpen(isOn ? "end" : "start")}>
+      {isOn && <Button size="small" onClick={() => show("start")}>{system.changeMessage}</Button>}
+      <Button ref={trigger} size="small" onClick={() => show(isOn ? "end" : "start")}>
         <Construction aria-hidden />{isOn ? system.end : system.start}
       </Button>
       <Dialog

@@ -6,7 +6,7 @@ import { ConfirmDialog } from "../parts/ConfirmDialog";
 import { Dialog } from "../parts/Dialog";
 import { MenuItem, MenuSeparator } from "../parts/Menu";
 import { RowMenu } from "../parts/RowMenu";
-import { errorText } from "../parts/states";
+import { report } from "../parts/report";
 import { toast } from "../parts/toasts";
 import { userTexts } from "../texts/users";
 import { nameOf, type User, useDeleteUser, useIssueReset, useResetFactors, useSetActive, useUpdateUser } from "./api";
@@ -31,24 +31,18 @@ export function UserActions({ user, onOpen }: { user: User; onOpen: () => void }
   const close = () => setOpen(null);
 
   function toggle() {
-    setActive.mutate(!user.is_active, {
-      onSuccess: () => toast(user.is_active ? users.deactivated(name) : users.activated(name)),
-      onError: (error) => toast(errorText(error), "failed"),
-    });
+    report(setActive.mutateAsync(!user.is_active), () => toast(user.is_active ? users.deactivated(name) : users.activated(name)));
   }
 
   function showReset() {
-    issueReset.mutate(undefined, {
-      onSuccess: ({ token, sent_to }) => {
+    report(issueReset.mutateAsync(), ({ token, sent_to }) => {
         if (token === null) {
           toast(users.resetSent(sent_to ?? name));
           return;
         }
         setLink(`${location.origin}/login/reset?token=${encodeURIComponent(token)}`);
         setOpen("reset");
-      },
-      onError: (error) => toast(errorText(error), "failed"),
-    });
+      });
   }
 
   return (

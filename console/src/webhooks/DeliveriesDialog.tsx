@@ -5,8 +5,9 @@ import { Badge, type Tone } from "../parts/Badge";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import { duration } from "../parts/format";
-import { EmptyState, ErrorState, errorText, Skeleton } from "../parts/states";
+import { EmptyState, ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
+import { report } from "../parts/report";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
 import { webhookTexts } from "../texts/webhooks";
@@ -62,13 +63,10 @@ function TestButton({ id }: { id: string }) {
   return (
     <Button
       busy={test.isPending}
-      onClick={() => test.mutate(undefined, {
-        onSuccess: (result) =>
+      onClick={() => report(test.mutateAsync(), (result) =>
           result.success
             ? toast(webhooks.testPassed(result.status_code, "latency_ms" in result ? duration(result.latency_ms) : texts.none))
-            : toast(webhooks.testFailed(result.error ?? texts.none), "failed"),
-        onError: (error) => toast(errorText(error), "failed"),
-      })}
+            : toast(webhooks.testFailed(result.error ?? texts.none), "failed"))}
     >
       <Send aria-hidden />{webhooks.test}
     </Button>
@@ -83,13 +81,10 @@ function ReplayButton({ delivery, onReplayed }: { delivery: Delivery; onReplayed
   return (
     <Button
       size="small" busy={replay.isPending} aria-label={webhooks.replayOf(delivery.event_type)}
-      onClick={() => replay.mutate(undefined, {
-        onSuccess: () => {
+      onClick={() => report(replay.mutateAsync(), () => {
           toast(webhooks.replayed);
           onReplayed();
-        },
-        onError: (error) => toast(errorText(error), "failed"),
-      })}
+        })}
     >
       <RotateCw aria-hidden />{webhooks.replay}
     </Button>

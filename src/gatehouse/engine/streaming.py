@@ -204,7 +204,10 @@ class AnswerStream(Blocks):
             verdict = approval.result()
             if isinstance(verdict, Refuse) and verdict.error is hold.denied:
                 raise DlpStopped(hold.denied)
-            pipeline.obey(verdict)
+            try:
+                pipeline.obey(verdict)
+            finally:
+                del verdict
             permitted = await guard.approve()
         if guard.refusal is not None:
             if permitted:

@@ -76,6 +76,16 @@ async def test_a_process_without_a_part_of_a_limit_admits_nothing(counters: Memo
     assert len(counters) == 0
 
 
+async def test_a_process_that_lost_its_part_of_a_limit_admits_nothing(
+    counters: MemoryCounters, clock: HandClock
+) -> None:
+    for key in ("a", "b", "k"):
+        assert counters.take_now((key, 1)).allowed
+    clock.move(100)
+    # Two expired keys are dropped with each request, so the window of the third is empty.
+    assert not counters.take_now(("k", 0)).allowed
+
+
 async def test_a_lowered_limit_reports_when_a_slot_is_free_again(counters: MemoryCounters, clock: HandClock) -> None:
     for _ in range(4):
         await counters.take("user:a", 10)

@@ -691,6 +691,22 @@ async def test_an_organizations_application_acts_for_its_own_people_only(
     assert (await app_client.get("/v1/models")).status_code == 401
 
 
+@pytest.mark.parametrize(
+    "change", [{"redirect_uris": ["https://evil.example/callback"]}, {"public": True}, {"enabled": True}]
+)
+async def test_a_machine_cannot_take_over_an_application_with_scopes_that_it_lacks(
+    public: RunningPlatform, tenant: Tenant, change: dict[str, Any]
+) -> None:
+    body = {"name": "own", "user_scopes": ["chat:write"], "redirect_uris": [CALLBACK]}
+    created = (await tenant.admin.client.post(CLIENTS, json=body)).json()
+    path = CLIENTS + created["client_id"]
+    assert (await tenant.admin.client.patch(path, json={"enabled": "enabled" not in change})).status_code == 200
+    for scopes, status in ((["admin:write"], 403), (["admin:write", "chat:write"], 200)):
+        machine = await public.new_m2m(tenant.id, *scopes)
+        answer = await machine.patch(path, json=change)
+        assert answer.status_code == status, answer.text
+
+
 @pytest.mark.parametrize(("is_platform_wide", "status"), [(True, 200), (False, 404)])
 async def test_an_organizations_application_has_no_rights_of_operators(
     public: RunningPlatform, portal: dict[str, Any], visitor: Visitor, is_platform_wide: bool, status: int

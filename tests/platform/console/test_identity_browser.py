@@ -382,7 +382,7 @@ async def test_an_operator_registers_an_application_that_people_sign_in_to(
     await page.get_by_role("button", name="New client").click()
     dialog = modal(page)
     await dialog.get_by_label("Name", exact=True).fill(name)
-    await dialog.get_by_label("chat:write").uncheck()
+    await dialog.get_by_role("group", name="Scopes").get_by_label("chat:write").uncheck()
     await dialog.get_by_label("For all organizations").check()
     await dialog.get_by_label("Redirect URIs").fill("http://portal.example.com/callback")
     await dialog.get_by_role("button", name="Create").click()

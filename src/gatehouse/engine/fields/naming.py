@@ -92,10 +92,11 @@ def references(dialect: str, body: Mapping[str, Any]) -> Iterator[Field]:
                 yield Field(tables.CONTAINER, f"{field}[{index}].{_CONTAINER_ID}", item[_CONTAINER_ID])
 
 
-def tool_references(dialect: str, body: Mapping[str, Any]) -> Iterator[Field]:
-    """Yield the ids of what a provider stores in the declarations of tools: containers, files and vector stores."""
+def tool_references(dialect: str, body: Mapping[str, Any], left_out: tuple[str, ...] = ()) -> Iterator[Field]:
+    """Yield the ids of what a provider stores in the declarations of tools: containers, files and vector stores. Tools
+    whose type has a prefix in `left_out` are not sent, so they are skipped."""
     for tool, path in _tools(dialect, body):
-        if type(tool) is not dict:
+        if type(tool) is not dict or str(tool.get("type")).startswith(left_out):
             continue
         if tables.VECTOR_STORE_IDS in tool:
             yield Field(tables.VECTOR_STORE_IDS, f"{path}.{tables.VECTOR_STORE_IDS}", tool[tables.VECTOR_STORE_IDS])

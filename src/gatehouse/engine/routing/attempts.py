@@ -115,8 +115,12 @@ class Attempts:
         if exchange.not_convertible is not None and all(
             attempt.reason == NOT_CONVERTIBLE for attempt in exchange.attempts
         ):
-            exchange.chosen, refusal = exchange.not_convertible
-            raise refusal
+            (exchange.chosen, refusal), exchange.not_convertible = exchange.not_convertible, None
+            try:
+                raise refusal
+            finally:
+                # Otherwise the error's traceback would refer to this frame, and the frame to the error.
+                del refusal
         raise chain_failed(exchange.attempts)
 
     async def _attempt_with_retries(
@@ -239,7 +243,9 @@ class Attempts:
             )
             if failed.client_error is not None:
                 # Another candidate may express the call.
-                exchange.not_convertible = exchange.not_convertible or (candidate, failed.client_error)
+                # The traceback would keep the frames of the conversion, and with them the call.
+                refusal = failed.client_error.with_traceback(None)
+                exchange.not_convertible = exchange.not_convertible or (candidate, refusal)
                 if exchange.place is not None:
                     exchange.place.cancel_reservation()
             if failed.retryable:

@@ -102,6 +102,8 @@ class MemoryCounters:
         tightest, least = 0, None
         windows = self._windows
         for index, (key, limit) in enumerate(claims):
+            if limit == 0:
+                return self._none_admitted(index)
             window = windows.get(key)
             used = 0
             if window is not None:
@@ -109,8 +111,6 @@ class MemoryCounters:
                 used = window.used
                 if used >= limit:
                     return self._decision(index, limit, window, window.freeing_bucket_end(limit), now, allowed=False)
-            elif limit == 0:
-                return self._none_admitted(index)
             if least is None or limit - used < least:
                 tightest, least = index, limit - used
         window = [self._admit(key, now) for key, _ in claims][tightest]

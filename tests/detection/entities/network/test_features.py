@@ -8,7 +8,6 @@ from gatehouse.detection.entities.network.features import (
     LOWER,
     MIXED,
     OTHER,
-    SHAPES,
     SINGLE_UPPER,
     UPPER,
     pieces,
@@ -49,7 +48,8 @@ def test_capitals_change_the_shapes_and_not_the_vocabulary_ids(tokenizer: Tokeni
 
 def test_shapes_are_within_their_table(tokenizer: Tokenizer) -> None:
     read = pieces(tokenizer, "It's McCoy's 3rd @NASA-visit, naïve \uff21\uff22 北京!")
-    assert 0 <= read.shapes.min() <= read.shapes.max() < SHAPES
+    # A shape consists of two cases, each one of eight, and two bits.
+    assert 0 <= read.shapes.min() <= read.shapes.max() < 8 * 8 * 4
 
 
 def test_offsets_are_code_points_of_the_text(tokenizer: Tokenizer) -> None:

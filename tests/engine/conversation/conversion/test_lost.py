@@ -402,3 +402,6 @@ def test_the_header_is_bounded_and_has_only_names():
     assert long.endswith(",...")
     assert long.count(",") == lost.MAX_NAMES
     assert len(lost.header("x" * 60 + str(number) for number in range(100))) <= lost.MAX_CHARACTERS
+    assert lost.extended("", ["answer.images"]) == "answer.images"
+    assert lost.extended("a,?", ["b", "a"]) == "a,?,b"
+    assert lost.extended(long, ["b"]) == long

@@ -42,6 +42,24 @@ def test_no_message_separates_calls_of_tools_from_their_results() -> None:
     assert placed(request(QUESTION, CALL, LATE_SYSTEM)).messages == (QUESTION, CALL, MARKED)
 
 
+def test_a_message_between_several_calls_and_results_follows_all_results() -> None:
+    def call(*ids: str) -> FormMessage:
+        return FormMessage("assistant", tuple(ToolCall(id=call_id, name="f", arguments="{}") for call_id in ids))
+
+    def result(*ids: str) -> FormMessage:
+        return FormMessage("user", tuple(ToolResult(call_id=call_id, content=(Text("1"),)) for call_id in ids))
+
+    expected = (QUESTION, call("a", "b"), result("a"), result("b"), MARKED)
+    for messages in (
+        (QUESTION, call("a", "b"), LATE_SYSTEM, result("a"), result("b")),
+        (QUESTION, call("a", "b"), result("a"), LATE_SYSTEM, result("b")),
+    ):
+        assert placed(request(*messages)).messages == expected
+    # In the Responses API each call is an item of its own.
+    items = (QUESTION, call("a"), LATE_SYSTEM, call("b"), result("a"), result("b"))
+    assert placed(request(*items)).messages == (QUESTION, call("a"), call("b"), result("a"), result("b"), MARKED)
+
+
 @pytest.mark.parametrize("spoken", [*FRONT_ONLY, "openai_chat"])
 def test_a_file_in_a_system_message_before_the_conversation_is_refused(spoken: str) -> None:
     with pytest.raises(InvalidField) as refused:

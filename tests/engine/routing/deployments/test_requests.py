@@ -202,6 +202,24 @@ async def test_each_worker_admits_its_part_of_the_limits(harness: EngineHarness)
     assert await shares(harness, 5) == {"one": 2, "two": 3}
 
 
+async def test_a_worker_without_a_part_of_a_limit_uses_the_deployment_again_once_redis_is_back(
+    harness: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.ports.workers = 4
+    harness.model_aliases = (
+        alias_record("fast", {"provider": "one", "requests_per_minute": 8}, {"provider": "two", "tier": 1}),
+    )
+    take = harness.ports.counters.take
+    with monkeypatch.context() as away:
+        away.setattr(
+            harness.ports.counters,
+            "take",
+            lambda key, limit, **_: take(key, limit, own_limit=0 if key.startswith("deployment:") else None),
+        )
+        assert await shares(harness, 1) == {"two": 1}
+    assert await shares(harness, 1) == {"one": 1}
+
+
 async def test_a_conversation_stays_at_its_deployment(harness: EngineHarness) -> None:
     harness.model_aliases = (
         alias_record("fast", *({"provider": name} for name in ("one", "two", "three")), sticky=True),

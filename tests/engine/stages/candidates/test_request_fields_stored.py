@@ -68,6 +68,11 @@ async def test_an_id_within_a_tool_needs_the_permission_of_its_kind(
     assert {tool, name} <= set(all_names("openai_responses", {"tools": tools}))
 
 
+async def test_an_id_within_a_tool_that_is_left_out_needs_no_permission() -> None:
+    tools = [{"type": "image_generation", "input_image_mask": {"file_id": "file-1"}}]
+    assert await refusal("openai_responses", {"tools": tools}) is None
+
+
 async def test_tools_without_ids_and_screens_of_computers_need_no_further_permission() -> None:
     tools = [{**INTERPRETER, "container": {"type": "auto"}}, {"type": "computer_use_preview", "environment": "browser"}]
     assert await refusal("openai_responses", {"tools": tools}, "tools.code_interpreter") is None

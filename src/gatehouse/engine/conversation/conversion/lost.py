@@ -104,6 +104,11 @@ def header(names: Iterable[str]) -> str:
     return ",".join(shown)
 
 
+def extended(value: str, names: Iterable[str]) -> str:
+    """Return the header's value with more names. If names were already left out, the value stays as it is."""
+    return value if value.endswith(_MORE) else header((*filter(None, value.split(",")), *names))
+
+
 def _of_part(part: Part) -> Iterator[str]:
     match part:
         case Reasoning():

@@ -31,22 +31,29 @@ def placed(request: Request) -> Request:
         return request
     written: list[FormMessage] = []
     waiting: list[FormMessage] = []
-    follows_calls = is_later = False
+    unanswered: set[str] = set()
+    is_later = False
     for message in request.messages:
         if message.role == "system":
             if not is_later:
                 written.append(message)
             elif message.parts:
                 marked = FormMessage("user", tuple(_marked(part) for part in message.parts))
-                (waiting if follows_calls else written).append(marked)
+                (waiting if unanswered else written).append(marked)
             continue
         is_later = True
-        if any(isinstance(part, ToolResult) for part in message.parts):
-            written += (message, *waiting)
-        else:
-            written += (*waiting, message)
-        waiting = []
-        follows_calls = any(isinstance(part, ToolCall) for part in message.parts)
+        called = {part.id for part in message.parts if isinstance(part, ToolCall)}
+        answered = {part.call_id for part in message.parts if isinstance(part, ToolResult)}
+        if not called and not answered:
+            # Another message ends the turn, even if results are missing.
+            unanswered.clear()
+            written += waiting
+            waiting = []
+        written.append(message)
+        unanswered = (unanswered | called) - answered
+        if not unanswered:
+            written += waiting
+            waiting = []
     return msgspec.structs.replace(request, messages=(*written, *waiting))
 
 

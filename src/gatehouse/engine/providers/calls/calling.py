@@ -92,7 +92,7 @@ async def call_provider(
             answer = await _streamed_reply(reply, stream, call, sent_bytes=size)
         answer.dropped = sent.dropped
         if answer.lost_parts:
-            answer.dropped = lost.header((*filter(None, sent.dropped.split(",")), *answer.lost_parts))
+            answer.dropped = lost.extended(sent.dropped, answer.lost_parts)
     except OutboundFailed as error:
         await reply.close()
         raise of_transport(error, reply.status) from None

@@ -42,7 +42,7 @@ class _FunctionCall(msgspec.Struct):
 
 
 class _File(msgspec.Struct, rename="camel"):
-    mime_type: str = ""
+    mime_type: str | None = None
 
 
 class _Part(msgspec.Struct, rename="camel"):
@@ -60,7 +60,7 @@ class _Part(msgspec.Struct, rename="camel"):
         """The name of a part that no other dialect has."""
         file = self.inline_data or self.file_data
         if file is not None:
-            return "answer.audio" if file.mime_type.startswith("audio/") else "answer.images"
+            return "answer.audio" if (file.mime_type or "").startswith("audio/") else "answer.images"
         return "answer.code" if self.executable_code is not None or self.code_execution_result is not None else None
 
 

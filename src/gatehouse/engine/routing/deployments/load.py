@@ -180,6 +180,9 @@ class DeploymentLoads:
             return None
         if deployment.tokens_per_minute is not None:
             place.cancel_reservation()
+        if taken.rate.limit == 0:
+            # Redis is away, and this worker has no part of the limit. The next request may reach Redis again.
+            return BUSY_SECONDS
         load.full_until = now + taken.retry_after
         return float(taken.retry_after)
 

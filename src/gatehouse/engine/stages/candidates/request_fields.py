@@ -123,7 +123,8 @@ def _with_references(x: CallRequest, fields: tuple[Field, ...]) -> tuple[Field, 
     if fields:
         # One of them may be a hosted tool.
         _record_unknown(x, fields)
-        fields = (*fields, *tool_references(dialect, body))
+        left_out = () if x.call.native is None else x.call.native.left_out
+        fields = (*fields, *tool_references(dialect, body, left_out))
     return (*fields, *references(dialect, body))
 
 

@@ -110,8 +110,9 @@ async def update(change: Change, caller: Caller, client: OAuthClientRow, body: O
         scope for name in ("scopes", "user_scopes") for scope in set(changed.get(name, ())) - set(getattr(client, name))
     }
     _check_grant(caller, scopes=added, tier=changed.get("rate_limit_tier"))
-    if changed.get("enabled"):
-        _check_grant(caller, scopes=client.scopes, tier=client.rate_limit_tier)
+    if changed.get("enabled") or {"redirect_uris", "public"} & changed.keys():
+        # Whoever controls a redirect URI gets tokens with the client's scopes.
+        _check_grant(caller, scopes={*client.scopes, *client.user_scopes}, tier=client.rate_limit_tier)
     client.assign(changed)
     async with _owner_change(change, client) as owner_change:
         owner_change.record(
