@@ -8,8 +8,8 @@ import { CodeTabs } from "../parts/CodeTabs";
 import { Dialog, DialogActions } from "../parts/Dialog";
 import { DialogForm } from "../parts/DialogForm";
 import { SelectField } from "../parts/fields";
-import { shortTime } from "../parts/format";
 import { Secret } from "../parts/Secret";
+import { Time } from "../parts/Time";
 import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { texts } from "../texts";
 import { oauthTexts } from "../texts/oauth";
@@ -59,7 +59,7 @@ export function RotateDialog({ client, open, onClose }: { client: OAuthClient; o
     <Dialog
       open={open} onClose={onClose} persistent={rotated !== null} wide={rotated !== null}
       title={rotated === null ? oauth.rotateTitle(client.name) : oauth.secretTitle}
-      text={rotated === null ? oauth.rotateText : oauth.rotatedText(shortTime(rotated.previous_secret_expires_at), rotated.grace_period_seconds === 0)}
+      text={rotated === null ? oauth.rotateText : <Rotated secret={rotated} />}
     >
       {rotated === null ? (
         <RotateForm client={client} onRotated={setRotated} onCancel={onClose} />
@@ -93,6 +93,12 @@ function RotateForm({ client, onRotated, onCancel }: { client: OAuthClient; onRo
       </SelectField>
     </DialogForm>
   );
+}
+
+function Rotated({ secret }: { secret: RotatedSecret }) {
+  const oauth = oauthTexts;
+  if (secret.grace_period_seconds === 0) return oauth.rotatedAtOnce;
+  return <>{oauth.rotatedUntil} <Time at={secret.previous_secret_expires_at} />.</>;
 }
 
 function ShownSecret({ clientId, secret, isMachine, onDone }: { clientId: string; secret: string; isMachine: boolean; onDone: () => void }) {

@@ -18,7 +18,7 @@ export function Dialog({ open, onClose, title, text, returnTo, persistent = fals
   open: boolean;
   onClose: () => void;
   title: string;
-  text?: string;
+  text?: ReactNode;
   returnTo?: RefObject<HTMLElement | null>;
   persistent?: boolean;
   wide?: boolean;

@@ -50,8 +50,8 @@ export const oauthTexts = {
   rotateTitle: (name: string) => `New secret for “${name}”`,
   rotateText: "Tokens that the client has stay valid.",
   rotateNow: "Create secret",
-  rotatedText: (until: string, atOnce: boolean) =>
-    atOnce ? "It is not shown again. The previous secret is refused from now on." : `It is not shown again. The previous secret is accepted until ${until}.`,
+  rotatedAtOnce: "It is not shown again. The previous secret is refused from now on.",
+  rotatedUntil: "It is not shown again. The previous secret is accepted until",
   grace: "The previous secret is accepted for",
   graceOfInstallation: (seconds: number) => {
     const [count, unit] = seconds % 86400 === 0 && seconds > 0 ? [seconds / 86400, "day"] : seconds % 3600 === 0 && seconds > 0 ? [seconds / 3600, "hour"] : [seconds, "second"];
