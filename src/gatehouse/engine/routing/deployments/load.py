@@ -181,7 +181,8 @@ class DeploymentLoads:
         if deployment.tokens_per_minute is not None:
             place.cancel_reservation()
         if taken.rate.limit == 0:
-            # Redis is away, and this worker has no part of the limit. The next request may reach Redis again.
+            # The workers do not share their counters now, and this one has no part of the limit. The next request may
+            # find them shared, or reach a worker with a part.
             return BUSY_SECONDS
         load.full_until = now + taken.retry_after
         return float(taken.retry_after)
