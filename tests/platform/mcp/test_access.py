@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import httpx2
 import pytest
-from tests.support.mcp_servers import BASE, call, grant, register, scripted_server, send, tool
+from tests.support.mcp_servers import BASE, call, grant, register, scripted_server, send, tool, tools
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.platform.mcp.access import service
@@ -35,6 +35,12 @@ async def new_group(tenant: Tenant) -> str:
     path = f"/api/admin/groups/{group}/members"
     assert (await tenant.admin.client.post(path, json={"user_id": str(tenant.user.id)})).status_code < 300
     return group
+
+
+async def new_oauth_client(tenant: Tenant) -> str:
+    body = {"name": f"c{uuid4().hex}", "scopes": ["chat:write"]}
+    client: str = (await tenant.admin.client.post("/api/admin/oauth-clients/", json=body)).json()["client_id"]
+    return client
 
 
 async def test_nobody_may_use_a_registered_server_without_a_rule(tenant: Tenant, server: dict[str, Any]) -> None:
@@ -148,3 +154,87 @@ async def test_bad_rules_are_refused(
     for rule_id in (uuid4(), "x"):
         answer = await tenant.admin.client.delete(f"{path}/{rule_id}")
         assert (answer.status_code, answer.json()) == (404, {"detail": "Access rule not found"})
+
+
+async def read_matrix(tenant: Tenant, server: dict[str, Any], **query: Any) -> Any:
+    answer = await tenant.auditor.client.get(f"{BASE}/{server['id']}/access/matrix", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def obstacles(tenant: Tenant, server: dict[str, Any], kind: str, subject: object) -> dict[str, str | None]:
+    matrix = await read_matrix(tenant, server, caller_type=kind, caller_id=str(subject))
+    assert all(row["can_call"] is (row["obstacle"] is None) for row in matrix["tools"])
+    return {row["name"]: row["obstacle"] for row in matrix["tools"]}
+
+
+async def test_the_matrix_has_the_tools_the_subjects_and_their_rules(tenant: Tenant, server: dict[str, Any]) -> None:
+    group, client = await new_group(tenant), await new_oauth_client(tenant)
+    await grant(tenant, server, group, subject_type="group")
+    await grant(tenant, server, tenant.user.id, tool="b", access_type="DENY")
+    await grant(tenant, server, client, subject_type="oauth_client", tool="c")
+    matrix = await read_matrix(tenant, server)
+    assert [row["name"] for row in matrix["tools"]] == NAMES
+    assert [row["can_call"] for row in matrix["tools"]] == [None] * 3
+    assert [(row["subject_type"], row["subject_id"]) for row in matrix["subjects"]] == [
+        ("group", group), ("user", str(tenant.user.id)), ("oauth_client", client),
+    ]  # fmt: skip
+    assert all(row["name"] for row in matrix["subjects"])
+    rules = {(row["subject_type"], row["tool"], row["access_type"]) for row in matrix["rules"]}
+    assert rules == {("group", None, "ALLOW"), ("user", "b", "DENY"), ("oauth_client", "c", "ALLOW")}
+    # A page has the rules of its tools and subjects only.
+    part = await read_matrix(tenant, server, limit=1, offset=1, subject_type="user")
+    assert (part["total"], part["total_subjects"], len(part["subjects"])) == (3, 1, 1)
+    assert [row["name"] for row in part["tools"]] == ["b"]
+    assert [row["tool"] for row in part["rules"]] == ["b"]
+    rest = await read_matrix(tenant, server, search="C", subjects_offset=2)
+    assert [row["name"] for row in rest["tools"]] == ["c"]
+    assert [row["subject_type"] for row in rest["subjects"]] == ["oauth_client"]
+    # The names of removed subjects are null.
+    assert (await tenant.admin.client.delete(f"/api/admin/groups/{group}")).status_code < 300
+    assert (await read_matrix(tenant, server))["subjects"][0]["name"] is None
+
+
+async def test_the_matrix_agrees_with_what_callers_can_call(tenant: Tenant, server: dict[str, Any]) -> None:
+    group = await new_group(tenant)
+    key = (await tenant.user.client.post("/api/auth/api-keys", json={"description": "agent"})).json()
+    await grant(tenant, server, group, subject_type="group")
+    await grant(tenant, server, tenant.user.id, tool="a", access_type="DENY")
+    await grant(tenant, server, key["id"], subject_type="api_key", tool="b", access_type="DENY")
+    of_user = {"a": "denied", "b": None, "c": None}
+    assert await obstacles(tenant, server, "user", tenant.user.id) == of_user
+    assert await usable(tenant.user.client) == ["b", "c"]
+    assert await obstacles(tenant, server, "api_key", key["id"]) == {**of_user, "b": "denied"}
+    assert await obstacles(tenant, server, "group", group) == dict.fromkeys(NAMES)
+    assert await obstacles(tenant, server, "user", tenant.admin.id) == dict.fromkeys(NAMES, "not_allowed")
+    client = await new_oauth_client(tenant)
+    await grant(tenant, server, client, subject_type="oauth_client", tool="c")
+    assert await obstacles(tenant, server, "oauth_client", client) == {
+        "a": "not_allowed",
+        "b": "not_allowed",
+        "c": None,
+    }
+    rows = {row["name"]: row for row in await tools(tenant, server["id"])}
+    path = f"{BASE}/{server['id']}"
+    await tenant.admin.client.post(f"{path}/tools/{rows['b']['id']}/reject", json={"hash": rows["b"]["hash"]})
+    await tenant.admin.client.post(f"{path}/tools/{rows['c']['id']}/disable", json={"reason": "other"})
+    assert await obstacles(tenant, server, "group", group) == {"a": None, "b": "not_approved", "c": "switched_off"}
+    await tenant.admin.client.post(f"{path}/disable", json={"reason": "other"})
+    assert await obstacles(tenant, server, "group", group) == dict.fromkeys(NAMES, "server_off")
+
+
+async def test_the_matrix_is_for_administrators_and_auditors_of_the_organization(
+    platform: RunningPlatform, tenant: Tenant, server: dict[str, Any]
+) -> None:
+    path = f"{BASE}/{server['id']}/access/matrix"
+    assert (await platform.anonymous.get(path)).status_code == 401
+    assert (await tenant.user.client.get(path)).status_code == 403
+    other = await platform.new_tenant()
+    assert (await other.admin.client.get(path)).status_code == 404
+    query = {"caller_type": "user", "caller_id": str(other.user.id)}
+    refused = await tenant.admin.client.get(path, params=query)
+    assert refused.status_code == 422
+    assert "caller_id" in refused.text
+    refused = await tenant.admin.client.get(path, params={"subject_type": "planet"})
+    assert refused.status_code == 422
+    assert "subject_type" in refused.text

@@ -253,3 +253,43 @@ async def test_each_decision_is_an_audit_event(platform: RunningPlatform, tenant
         assert (event["resource_type"], event["resource_id"]) == ("mcp_tool", row["id"])
     events = [event["details"]["tools"] for event in await platform.audit(tenant, "mcp_server.refreshed")]
     assert {"added": ["other"]} in events
+
+
+ALL_TOOLS = "/api/v1/admin/mcp/tools"
+
+
+async def test_the_tools_of_all_servers_are_listed_by_status_server_and_name(tenant: Tenant) -> None:
+    async with scripted_server() as upstream:
+        for name in ("weather", "calendar"):
+            server = await register(tenant, upstream.url, name)
+        upstream.tools.append(tool("delete_all", "Deletes everything."))
+        await refresh(tenant, server["id"])
+
+        async def names(**query: Any) -> list[tuple[str, str]]:
+            answer = await tenant.auditor.client.get(ALL_TOOLS, params=query)
+            assert answer.status_code == 200, answer.text
+            return [(row["server_name"], row["name"]) for row in answer.json()["mcp_tools"]]
+
+        everything = [("calendar", "delete_all"), ("calendar", "echo"), ("weather", "echo")]
+        assert await names() == everything
+        assert await names(status="quarantined") == everything[:1]
+        assert await names(server_id=server["id"], status="approved") == everything[1:2]
+        assert await names(search="ECHO") == everything[1:]
+        assert await names(search="_") == everything[:1]
+        page = (await tenant.auditor.client.get(ALL_TOOLS, params={"limit": 1, "offset": 2})).json()
+        assert (page["total"], page["limit"], page["offset"]) == (3, 1, 2)
+        assert [row["server_name"] for row in page["mcp_tools"]] == ["weather"]
+
+
+async def test_the_tools_of_all_servers_are_for_administrators_and_auditors(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    async with scripted_server() as upstream:
+        await register(tenant, upstream.url)
+    assert (await platform.anonymous.get(ALL_TOOLS)).status_code == 401
+    assert (await tenant.user.client.get(ALL_TOOLS)).status_code == 403
+    other = await platform.new_tenant()
+    assert (await other.admin.client.get(ALL_TOOLS)).json()["mcp_tools"] == []
+    refused = await tenant.admin.client.get(ALL_TOOLS, params={"status": "unread"})
+    assert refused.status_code == 422
+    assert "status" in refused.text

@@ -56,6 +56,7 @@ from gatehouse.platform.governance.policies.routes import router as policies
 from gatehouse.platform.mcp.access.routes import router as mcp_access
 from gatehouse.platform.mcp.resource.routes import router as mcp_resource
 from gatehouse.platform.mcp.servers.routes import router as mcp_servers
+from gatehouse.platform.mcp.tools.routes import all_tools_router as all_mcp_tools
 from gatehouse.platform.mcp.tools.routes import router as mcp_tools
 from gatehouse.platform.operations.alerts.errors import ERROR_FORMAT as ALERTS_ERROR_FORMAT
 from gatehouse.platform.operations.alerts.routes import router as alerts
@@ -172,6 +173,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     model_aliases,
     mcp_servers,
     mcp_tools,
+    all_mcp_tools,
     mcp_access,
     mcp_resource,
     files,

@@ -328,3 +328,28 @@ async def test_a_parameter_is_repeated_in_its_header_after_redaction(
         assert (await call(client, "weather", "echo", region=region, days=1)).status_code == 200
         assert upstream.seen[-1][1]["mcp-param-region"] == header
     assert (await call(client, "weather", "echo", region=[1])).json()["error"]["data"]["param"] == "arguments.region"
+
+
+async def test_the_audit_log_lists_the_calls_of_a_tool_by_outcome(platform: RunningPlatform, tenant: Tenant) -> None:
+    async with scripted_server() as upstream:
+        upstream.tools.append(tool("other", "Another tool."))
+        server = await register(tenant, upstream.url)
+        await grant(tenant, server, tenant.user.id, tool="echo")
+        for name in ("echo", "other", "echo"):
+            await call(tenant.user.client, "weather", name)
+    await recorded(platform, tenant)
+
+    async def calls(**query: str) -> list[tuple[str, str]]:
+        answer = await tenant.auditor.client.get("/v1/audit/events", params={"resource_id": server["id"], **query})
+        assert answer.status_code == 200, answer.text
+        events = answer.json()["events"]
+        return [(row["details"]["tool"], row["outcome"]) for row in events if row["action"] == "mcp.tool_call"]
+
+    assert await calls(tool="echo") == [("echo", "success")] * 2
+    assert await calls(outcome="refused") == [("other", "refused")]
+    assert await calls(tool="other", outcome="success") == []
+    assert await calls(tool="other", action="login.succeeded") == []
+    assert len(await calls(action="mcp.tool_call")) == 3
+    refused = await tenant.auditor.client.get("/v1/audit/events", params={"tool": "\0"})
+    assert refused.status_code == 422
+    assert "tool" in refused.text

@@ -1,19 +1,21 @@
 """Endpoints of access rules of MCP servers."""
 
 from typing import Annotated, Any, Final
+from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends, Path, Query
 from sqlalchemy import select
 
 from gatehouse.foundation.http.bodies import PathId
-from gatehouse.foundation.http.lists import OffsetWindow, offset_window
-from gatehouse.platform.mcp.access import service
-from gatehouse.platform.mcp.access.errors import AccessRuleNotFound
-from gatehouse.platform.mcp.access.schemas import AccessRule, AccessRuleList, NewAccessRule
-from gatehouse.platform.mcp.access.table import AccessRuleRow
+from gatehouse.foundation.http.lists import OffsetWindow, offset_window, search_parameter
+from gatehouse.platform.mcp.access import matrix, service
+from gatehouse.platform.mcp.access.errors import AccessRuleNotFound, InvalidAccessField
+from gatehouse.platform.mcp.access.schemas import AccessMatrix, AccessRule, AccessRuleList, NewAccessRule
+from gatehouse.platform.mcp.access.table import AccessRuleRow, subject_exists
 from gatehouse.platform.mcp.servers.routes import LoadedMcpServer
 from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.request.injected import Changing, Session
+from gatehouse.policy.mcp import SubjectType
 
 router = APIRouter(prefix="/api/v1/admin/mcp/servers/{server_id}/access", tags=["MCP servers"], responses=RESPONSES)
 
@@ -42,6 +44,37 @@ LoadedAccessRule = Annotated[AccessRuleRow, Depends(_loaded)]
 async def list_mcp_access(caller: AdminReader, server: LoadedMcpServer, session: Session, window: Window) -> object:
     """Lists the access rules of a server, oldest first."""
     return await service.list_page(session, server.id, window)
+
+
+@router.get("/matrix", response_model=AccessMatrix)
+async def read_mcp_access_matrix(
+    caller: AdminReader,
+    server: LoadedMcpServer,
+    session: Session,
+    window: Window,
+    *,
+    search: Annotated[str | None, search_parameter("Only tools whose name contains this text.")] = None,
+    subject_type: Annotated[SubjectType | None, Query(description="Only subjects of this type.")] = None,
+    subjects_offset: Annotated[int, Query(ge=0, le=20_000, description="Subjects to skip.")] = 0,
+    caller_type: Annotated[
+        SubjectType | None, Query(description="The type of the caller whose permitted tools are marked.")
+    ] = None,
+    caller_id: Annotated[
+        UUID | None, Query(description="The id of this caller, or the `client_id` of the OAuth client.")
+    ] = None,
+) -> AccessMatrix:
+    """Returns the tools of a server and the subjects of its access rules as a table. With `caller_type` and
+    `caller_id`, each tool says whether this caller can call it. The rules of the groups of a user, and of the owner of
+    an API key, are included."""
+    marked = None
+    if caller_type is not None and caller_id is not None:
+        if not await subject_exists(session, caller_type, caller_id):
+            raise InvalidAccessField("caller_id", f"is not the id of a subject of the type {caller_type}")
+        marked = caller_type, caller_id
+    return await matrix.read(
+        session, server, window, search=search, subject_type=subject_type, subjects_offset=subjects_offset,
+        caller=marked,
+    )  # fmt: skip
 
 
 @router.post("", status_code=201, response_model=AccessRule, responses=_CONFLICT)

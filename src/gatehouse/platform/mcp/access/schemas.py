@@ -1,13 +1,13 @@
 """Bodies of the endpoints of access rules of MCP servers."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 from uuid import UUID
 
 from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, Id, ResponseBody
-from gatehouse.policy.mcp import SubjectType
+from gatehouse.policy.mcp import SubjectType, ToolStatus
 from gatehouse.policy.model_access import AccessType
 
 
@@ -38,5 +38,46 @@ class AccessRule(ResponseBody):
 class AccessRuleList(ResponseBody):
     access_rules: list[AccessRule]
     total: int
+    limit: int
+    offset: int
+
+
+Obstacle: TypeAlias = Literal["server_off", "not_approved", "switched_off", "denied", "not_allowed"]
+
+
+class AccessSubject(ResponseBody):
+    subject_type: SubjectType
+    subject_id: UUID
+    name: Annotated[str | None, Field(description="Null if the subject was removed.", examples=["Engineering"])]
+
+
+class MatrixTool(ResponseBody):
+    name: Annotated[str, Field(examples=["forecast"])]
+    status: ToolStatus
+    missing_since: datetime | None
+    switched_off_at: datetime | None
+    can_call: Annotated[
+        bool | None, Field(description="Whether the caller in the query can call the tool; null without a caller.")
+    ]
+    obstacle: Annotated[
+        Obstacle | None,
+        Field(
+            description="Why the caller cannot call the tool. `server_off`: the server is disabled, switched off or was"
+            " never refreshed. `not_approved`: the tool is not approved or missing. `switched_off`: its kill switch is"
+            " engaged. `denied`: by a DENY. `not_allowed`: the server is restricted, and no rule allows the tool."
+        ),
+    ]
+
+
+class AccessMatrix(ResponseBody):
+    subjects: Annotated[
+        list[AccessSubject], Field(description="At most 20 of the subjects with a rule, by type and name.")
+    ]
+    total_subjects: int
+    tools: list[MatrixTool]
+    rules: Annotated[
+        list[AccessRule], Field(description="The rules of these subjects for these tools and for all tools.")
+    ]
+    total: Annotated[int, Field(description="Number of all matching tools.")]
     limit: int
     offset: int

@@ -1,13 +1,14 @@
 """Endpoints of tools of MCP servers."""
 
 from typing import Annotated, Any, Final
+from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from sqlalchemy import select
 
 from gatehouse.administration.etags import READ_METHODS, TheVersions
 from gatehouse.foundation.http.bodies import PathId
-from gatehouse.foundation.http.lists import OffsetWindow, offset_window
+from gatehouse.foundation.http.lists import OffsetWindow, offset_window, search_parameter
 from gatehouse.platform.mcp import switching
 from gatehouse.platform.mcp.servers.routes import LoadedMcpServer
 from gatehouse.platform.mcp.tools import refreshing, service
@@ -16,6 +17,7 @@ from gatehouse.platform.mcp.tools.schemas import (
     Decision,
     McpTool,
     McpToolList,
+    McpToolOfServerList,
     McpToolUpdate,
     Refreshed,
     SwitchedMcpTool,
@@ -28,6 +30,8 @@ from gatehouse.platform.routing.kill_switch.schemas import DisableRequest
 from gatehouse.policy.mcp import ToolStatus
 
 router = APIRouter(prefix="/api/v1/admin/mcp/servers/{server_id}", tags=["MCP servers"], responses=RESPONSES)
+
+all_tools_router = APIRouter(prefix="/api/v1/admin/mcp/tools", tags=["MCP servers"], responses=RESPONSES)
 
 Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))]
 _CHANGED: Final[dict[int | str, dict[str, Any]]] = {409: {"description": "The tool has another definition now."}}
@@ -125,3 +129,19 @@ async def switch_mcp_tool_on(caller: AdminStepUp, tool: LoadedMcpTool, change: C
     """Releases the kill switch of a tool."""
     propagation = await switching.switch(change, host, tool, "mcp_tool", None)
     return switching.with_propagation(service.shown(tool), propagation)
+
+
+@all_tools_router.get("", response_model=McpToolOfServerList)
+async def list_all_mcp_tools(
+    caller: AdminReader,
+    session: Session,
+    window: Window,
+    *,
+    server_id: Annotated[UUID | None, Query(description="Only tools of this server.")] = None,
+    status: Annotated[
+        ToolStatus | None, Query(description="Only tools with this status. `quarantined`: those that need a decision.")
+    ] = None,
+    search: Annotated[str | None, search_parameter("Only tools whose name contains this text.")] = None,
+) -> object:
+    """Lists the tools of all servers by the names of server and tool."""
+    return await service.list_page_of_all(session, window, server_id, status, search)

@@ -88,6 +88,17 @@ class McpToolList(ResponseBody):
     offset: int
 
 
+class McpToolOfServer(McpToolSummary):
+    server_name: Annotated[str, Field(examples=["weather"])]
+
+
+class McpToolOfServerList(ResponseBody):
+    mcp_tools: list[McpToolOfServer]
+    total: int
+    limit: int
+    offset: int
+
+
 class Refreshed(ResponseBody):
     """The result of a refresh. The lists contain names of tools."""
 

@@ -13,7 +13,7 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.mcp.servers.table import McpServerRow
 from gatehouse.platform.mcp.tools.errors import DefinitionChanged
 from gatehouse.platform.mcp.tools.schemas import Decision, Difference, McpTool, McpToolSummary, McpToolUpdate
-from gatehouse.platform.mcp.tools.table import McpToolRow, by_name
+from gatehouse.platform.mcp.tools.table import McpToolRow, by_name, by_server, server_names
 from gatehouse.policy.mcp import ToolStatus
 
 
@@ -24,6 +24,17 @@ async def list_page(
     total = (await session.execute(count_query(query))).scalar_one()
     rows = (await session.scalars(window.apply(query))).all()
     return window.envelope("mcp_tools", rows, total)
+
+
+async def list_page_of_all(
+    session: AsyncSession, window: OffsetWindow, server_id: UUID | None, status: ToolStatus | None, search: str | None
+) -> dict[str, Any]:
+    query = by_server(server_id, status, search)
+    total = (await session.execute(count_query(query))).scalar_one()
+    rows = (await session.scalars(window.apply(query))).all()
+    names = await server_names(session)
+    tools = [{**dict(McpToolSummary.model_validate(row)), "server_name": names[row.server_id]} for row in rows]
+    return window.envelope("mcp_tools", tools, total)
 
 
 def shown(row: McpToolRow) -> McpTool:

@@ -8,6 +8,7 @@ from sqlalchemy import Select, Text, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.http.lists import containing
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.mcp.servers.table import McpServerRow
 from gatehouse.policy.mcp import ToolStatus
@@ -39,6 +40,26 @@ def by_name(server_id: UUID, status: ToolStatus | None) -> Select[McpToolRow]:
     """Return the query for the tools of a server, or for those with a status."""
     query = select(McpToolRow).where(McpToolRow.server_id == server_id).order_by(McpToolRow.name)
     return query if status is None else query.where(McpToolRow.status == status)
+
+
+def by_server(server_id: UUID | None, status: ToolStatus | None, search: str | None) -> Select[McpToolRow]:
+    """Return the query for the tools of all servers, sorted by the names of server and tool. `search`
+    is a part of the tool's name."""
+    query = (
+        select(McpToolRow)
+        .join(McpServerRow, McpServerRow.id == McpToolRow.server_id)
+        .order_by(McpServerRow.name, McpToolRow.name)
+    )
+    if server_id is not None:
+        query = query.where(McpToolRow.server_id == server_id)
+    if status is not None:
+        query = query.where(McpToolRow.status == status)
+    return containing(query, search, McpToolRow.name)
+
+
+async def server_names(session: AsyncSession) -> dict[UUID, str]:
+    """Return the names of the organization's servers by their ids."""
+    return {row.id: row.name for row in await session.execute(select(McpServerRow.id, McpServerRow.name))}
 
 
 async def locked_tools(session: AsyncSession, server_id: UUID) -> Sequence[McpToolRow]:

@@ -7,6 +7,7 @@ from typing import Final
 from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.engine.records.audit_events import TOOL_CALL
 from gatehouse.foundation.http.lists import OpenCursor
 from gatehouse.platform.changes.chain.table import AuditEventRow
 from gatehouse.platform.records.hot import visible_since
@@ -45,6 +46,11 @@ async def events_after(session: AsyncSession, opened: OpenCursor) -> Sequence[Au
             query = query.where(AuditEventRow.sequence <= sequences.last)
     if "sequence" in filters:
         query = query.where(AuditEventRow.sequence == int(filters.pop("sequence")))
+    if "tool" in filters:
+        # The condition on the action lets PostgreSQL use the index of actions.
+        query = query.where(
+            AuditEventRow.action == TOOL_CALL, AuditEventRow.details["tool"].astext == filters.pop("tool")
+        )
     for name, value in filters.items():
         query = query.where(getattr(AuditEventRow, name) == value)
     return (await session.scalars(opened.apply(query, AuditEventRow.sequence, descending=descending))).all()
