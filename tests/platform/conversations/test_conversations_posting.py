@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import psycopg
@@ -24,6 +24,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import Connection, upstream
 
 from gatehouse.foundation.settings import Settings
+from gatehouse.platform.conversations.conversations.table import WORKER_TIMEOUT_SECONDS
 
 
 async def test_a_post_stores_question_and_answer(tenant_with_models: Tenant, begin: Begin) -> None:
@@ -237,19 +238,61 @@ async def test_no_connection_to_the_database_is_held_while_the_model_answers(
         assert (await post).status_code == 201
 
 
-async def test_a_place_reserved_by_a_killed_worker_is_released_after_an_hour(
-    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin
+@pytest.mark.parametrize(
+    ("silent_seconds", "is_released"), [(None, True), (WORKER_TIMEOUT_SECONDS + 5, True), (0, False)]
+)
+async def test_the_rows_of_a_worker_are_released_when_it_has_ended_or_is_silent_for_a_minute(
+    platform: RunningPlatform,
+    tenant_with_models: Tenant,
+    begin: Begin,
+    silent_seconds: float | None,
+    is_released: bool,
 ) -> None:
-    client, path = tenant_with_models.user.client, await begin()
+    client, path, node = tenant_with_models.user.client, await begin(), uuid4()
     await client.post(f"{path}/messages", json={"content": "hello"})
-    long_ago = datetime.now(UTC) - timedelta(hours=2)
     platform.sql(
-        "UPDATE conversation_messages SET status = 'pending', content = NULL, created_at = %s WHERE tenant_id = %s",
-        [long_ago, tenant_with_models.id],
+        "UPDATE conversation_messages SET status = 'pending', content = NULL, node = %s WHERE tenant_id = %s",
+        [node, tenant_with_models.id],
     )
+    if silent_seconds is not None:
+        # Of another kind than `gateway`, so that no change waits for its confirmation.
+        platform.sql(
+            "INSERT INTO nodes (id, name, kind, pid, host, seen_at)"
+            " VALUES (%s, 'other', 'worker', 1, 'other', now() - make_interval(secs => %s))",
+            [node, silent_seconds],
+        )
     await tenant_with_models.admin.client.put("/api/admin/config/max_conversation_messages", json={"value": "2"})
-    assert (await client.post(f"{path}/messages", json={"content": "again"})).status_code == 201
-    assert contents(await messages_of(client, path)) == [("user", "again"), ("assistant", "again")]
+    answer = await client.post(f"{path}/messages", json={"content": "again"})
+    platform.sql("DELETE FROM nodes WHERE id = %s", [node])
+    assert answer.status_code == (201 if is_released else 409)
+    stored_messages = contents(await messages_of(client, path))
+    assert stored_messages == ([("user", "again"), ("assistant", "again")] if is_released else [])
+
+
+async def test_an_answer_whose_rows_were_released_replaces_nothing(
+    platform: RunningPlatform, tenant_with_models: Tenant
+) -> None:
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    async def behave(connection: Connection) -> None:
+        if b"slowly" in connection.body:
+            reached.set()
+            await go_on.wait()
+        await connection.answer(completion("done"))
+
+    client = tenant_with_models.user.client
+    async with upstream(behave) as provider:
+        path = await conversation_with_provider(platform, tenant_with_models, provider.url)
+        first = (await client.post(f"{path}/messages", json={"content": "hello"})).json()["user_message"]
+        body = {"content": "slowly", "replaces": first["id"]}
+        post = asyncio.create_task(client.post(f"{path}/messages", json=body))
+        await asyncio.wait_for(reached.wait(), 10)
+        platform.sql(
+            "DELETE FROM conversation_messages WHERE status = 'pending' AND tenant_id = %s", [tenant_with_models.id]
+        )
+        go_on.set()
+        assert (await post).status_code == 201
+    assert contents(await messages_of(client, path)) == [("user", "hello"), ("assistant", "done")]
 
 
 async def test_an_answer_is_not_stored_if_its_conversation_was_deleted_meanwhile(

@@ -1,7 +1,7 @@
 """Rows and queries of conversations and their messages."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -15,13 +15,18 @@ from gatehouse.foundation.storage.rows import TenantRow
 
 PENDING: Final = "pending"
 
-#: Age from which a pending message is known to belong to a worker that was killed.
-_PENDING_TIMEOUT: Final = timedelta(hours=1)
+#: Time after the last heartbeat of a worker from which its pending messages no longer block a conversation.
+WORKER_TIMEOUT_SECONDS: Final = 60.0
 
 #: The size of a sealed text is the size of its base64 form plus this overhead.
 _SEALING_OVERHEAD_BYTES: Final = 64
 _BASE64_FACTOR: Final = 4 / 3
 
+# A worker that was killed is also absent from `nodes` once another worker has started on its machine.
+_DELETE_ABANDONED: Final = text(
+    "DELETE FROM conversation_messages m WHERE m.conversation_id = :conversation AND m.status = 'pending'"
+    " AND NOT EXISTS (SELECT FROM nodes n WHERE n.id = m.node AND n.seen_at > now() - make_interval(secs => :timeout))"
+)
 _EARLIER_MESSAGES: Final = text(
     "SELECT id, role, content FROM ("
     " SELECT id, role, content, sequence, sum(octet_length(content)) OVER (ORDER BY sequence DESC) AS size FROM ("
@@ -49,7 +54,8 @@ class ConversationRow(TenantRow):
 
 
 class MessageRow(TenantRow):
-    """A message. `content` is sealed under the conversation's key. It is null while the message is pending."""
+    """A message. `content` is sealed under the conversation's key. It is null while the message is pending. `node` is
+    the worker that answers."""
 
     __tablename__ = "conversation_messages"
 
@@ -62,6 +68,7 @@ class MessageRow(TenantRow):
     model: Mapped[str | None]
     finish_reason: Mapped[str | None]
     request_id: Mapped[str | None]
+    node: Mapped[UUID | None]
     created_at: Mapped[datetime]
 
 
@@ -118,15 +125,9 @@ def visible_messages(conversation_id: UUID) -> Select[MessageRow]:
 
 
 async def count_messages(session: AsyncSession, conversation_id: UUID) -> tuple[int, int]:
-    """Return the number of messages, including pending ones, and the highest sequence. Deletes stale pending messages
-    first."""
-    await session.execute(
-        delete(MessageRow).where(
-            MessageRow.conversation_id == conversation_id,
-            MessageRow.status == PENDING,
-            MessageRow.created_at < utc_now() - _PENDING_TIMEOUT,
-        )
-    )
+    """Return the number of messages, including pending ones, and the highest sequence. First deletes pending messages
+    of workers that have ended or have sent no heartbeat for `WORKER_TIMEOUT_SECONDS`."""
+    await session.execute(_DELETE_ABANDONED, {"conversation": conversation_id, "timeout": WORKER_TIMEOUT_SECONDS})
     query = select(func.count(), func.max(MessageRow.sequence)).where(MessageRow.conversation_id == conversation_id)
     count, last = (await session.execute(query)).one()
     return count, last or 0
@@ -158,8 +159,10 @@ async def delete_turn(session: AsyncSession, conversation_id: UUID, question_seq
     await session.execute(delete(MessageRow).where(MessageRow.conversation_id == conversation_id, pair))
 
 
-async def fill_message(session: AsyncSession, message_id: UUID, **values: Any) -> None:
-    await session.execute(update(MessageRow).where(MessageRow.id == message_id).values(**values))
+async def fill_message(session: AsyncSession, message_id: UUID, **values: Any) -> bool:
+    """Set the columns of a message. Return whether the message exists."""
+    filled: Any = await session.execute(update(MessageRow).where(MessageRow.id == message_id).values(**values))
+    return bool(filled.rowcount)
 
 
 async def delete_pending(session: AsyncSession, message_ids: Sequence[UUID]) -> None:

@@ -1,4 +1,5 @@
-"""Usage by model alias and deployment, versions of API keys, approvals of tools and OAuth for MCP servers."""
+"""Usage by model alias and deployment, versions of API keys, approvals of tools and OAuth for MCP servers, and
+the worker of a pending message."""
 
 from pathlib import Path
 
@@ -11,6 +12,7 @@ _FILES = (
     "r0003_tenant_table",
     "r0009_aliases",
     "r0009_mcp",
+    "r0009_conversations",
     # Last, because it changes `api_keys`, which then stays locked until the end of the migration.
     "r0009_keys",
 )

@@ -48,9 +48,16 @@ class ConversationTurn:
     database connection is occupied while the model answers."""
 
     def __init__(
-        self, transactions: SplitTransactions, row: ConversationRow, contents: SealedContents, request_id: str
+        self,
+        transactions: SplitTransactions,
+        row: ConversationRow,
+        contents: SealedContents,
+        *,
+        node: UUID,
+        request_id: str,
     ) -> None:
         self._transactions = transactions
+        self._node = node
         self._row = row
         self._contents = contents
         self.request_id = request_id
@@ -70,15 +77,16 @@ class ConversationTurn:
         sealer: Sealer,
         row: ConversationRow,
         *,
+        node: UUID,
         request_id: str,
         model: ModelRecord | None,
         question: str,
         replaces: UUID | None,
     ) -> "ConversationTurn":
-        """Reserve two rows at the end of the conversation. Raises `ConversationNotFound`, `ConversationFull` and
-        `NotTheNewestQuestion`."""
+        """Reserve two rows at the end of the conversation. `node` is this worker. Raises `ConversationNotFound`,
+        `ConversationFull` and `NotTheNewestQuestion`."""
         contents = SealedContents.of(sealer, row.id, row.sealed_key)
-        turn = cls(transactions, row, contents, request_id)
+        turn = cls(transactions, row, contents, node=node, request_id=request_id)
         async with transactions.changing() as change:
             session = change.session
             # The lock serializes concurrent posts, so that each post gets a pair of adjacent rows.
@@ -120,6 +128,7 @@ class ConversationTurn:
             model=None,
             finish_reason=None,
             request_id=self.request_id,
+            node=self._node,
             created_at=utc_now(),
         )
 
@@ -144,16 +153,18 @@ class ConversationTurn:
         stored_texts = (question, with_labels(answer.text, call_request))
         async with self._transactions.changing() as change:
             # The conversation is locked before its messages, in the same order as for a deletion, so no deadlock is
-            # possible. If the conversation was deleted meanwhile, nothing is stored.
+            # possible. Nothing is stored if the conversation was deleted meanwhile, or if the reserved rows were
+            # deleted because this worker was suspended.
             row = await table.owned(change.session, self._row.id, self._row.user_id, lock=True)
             if row is None:
                 return messages
-            if self._replaced_sequence is not None:
-                await table.delete_turn(change.session, row.id, self._replaced_sequence)
             for message, text in zip(messages, stored_texts, strict=True):
                 values = message.model_dump(include={"status", "model", "finish_reason", "created_at"})
                 content = self._contents.seal(text, message.id)
-                await table.fill_message(change.session, message.id, content=content, **values)
+                if not await table.fill_message(change.session, message.id, content=content, **values):
+                    return messages
+            if self._replaced_sequence is not None:
+                await table.delete_turn(change.session, row.id, self._replaced_sequence)
             table.record_activity(
                 row, call_request.inspection.labels.last_numbers if call_request.inspection is not None else {}
             )

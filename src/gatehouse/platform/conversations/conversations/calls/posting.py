@@ -43,6 +43,7 @@ class Post:
             transactions,
             host.sealer,
             row,
+            node=host.node.id,
             request_id=models.received.request_id,
             model=await models.catalog_entry(new.model or row.model),
             question=new.content,
