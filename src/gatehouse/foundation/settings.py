@@ -207,6 +207,9 @@ class Settings(CommonSettings):
     oauth_delete_revokes_tokens: bool = True
     max_api_keys_per_user: int = Field(100, ge=1, description="API keys that a user may have.")
     oauth_secret_grace_seconds: int = Field(86_400, ge=0)
+    admin_mcp: Literal["off", "read", "write"] = Field(
+        "read", description="Operations of administration that are tools of the MCP server at /api/mcp."
+    )
     public_url: Origin | None = Field(None, description="URL of the platform for clients, and issuer of tokens.")
     portal_public_url: str | None = Field(None, description="URL of the cloud portal, to which sign-ons may return.")
 

@@ -120,6 +120,11 @@ async def _session_user(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     return await _member(caller)
 
 
+async def authenticated(request: Request) -> Caller:
+    """Return the caller of any kind. Raises the refusal of a bad credential, or `MissingCredential`."""
+    return await _caller(request)
+
+
 async def session_user(request: Request) -> Caller:
     """Return the caller as `SessionUser` does, for routes that alternatively accept a token in the body. Raises the
     same errors."""

@@ -36,6 +36,8 @@ from gatehouse.platform.administration.contents import (
     SHOWN_ELSEWHERE,
 )
 from gatehouse.platform.administration.openapi import DOCUMENTATION
+from gatehouse.platform.administration.tool_server import PATH as TOOLS_PATH
+from gatehouse.platform.administration.tool_server import AdministrationTools
 from gatehouse.platform.organization.system_config.keys import check_environment
 from gatehouse.platform.worker.host import PlatformHost
 
@@ -73,6 +75,7 @@ def administration(default_variant: Variant = Variant.A) -> tuple[FastAPI, Error
         # The gateway serves these methods itself, and passes on requests with other methods. The application answers
         # those with 405 and the allowed methods, because it has this route.
         app.add_route(path, _unreached, methods=list(methods), include_in_schema=False)
+    app.add_route(TOOLS_PATH, AdministrationTools(app).answer, methods=["POST"], include_in_schema=False)
     slashes.install(app)
     return app, responses
 
