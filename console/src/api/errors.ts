@@ -18,6 +18,11 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether the API refused a change because somebody else has changed the resource since the sent version. */
+export function isOutdated(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 412;
+}
+
 interface Located {
   loc?: (string | number)[];
   field?: string;

@@ -2,6 +2,7 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { dataOf, type Result } from "./client";
+import { isOutdated } from "./errors";
 
 /** Maps each version that this page has replaced to the next version. Two forms on a page can edit the same resource.
  * After one form is saved, the other form sends the next version, so the API does not refuse its change. */
@@ -49,6 +50,17 @@ export async function changeOf<T>(version: string, change: (header: IfMatch) => 
   return data;
 }
 
+/** Sends a change of one field that replaces changes by others too. If nobody has changed the resource since `version`,
+ * other forms of the page can still be saved after it. Throws ApiError. */
+export async function switchOf<T>(version: string, change: (header: Partial<IfMatch>) => Promise<Result<T>>): Promise<T> {
+  try {
+    return await changeOf(version, change);
+  } catch (error) {
+    if (!isOutdated(error)) throw error;
+    return dataOf(change({}));
+  }
+}
+
 /** Returns the `ETag` of a response as a strong tag. */
 export function etagOf(response: Response): string | null {
   return response.headers.get("etag")?.replace(/^W\//, "") ?? null;
@@ -71,6 +83,29 @@ export function useFormVersion(current: string, dirtyFields: object): FormVersio
     if (!isDirty) setVersion(current);
   }, [isDirty, current]);
   return { version: version ?? current, isRefused: version === null, accept: () => setVersion(null) };
+}
+
+/** Returns a row as it was at the first render, even if the page loads it again. An action in a dialog therefore sends
+ * the version that the user saw when the dialog opened. `change` sends the action with this row. After the action, or if
+ * the API refused it because of the version, the hook returns the row that is loaded next. */
+export function useKept<Row>(current: Row): { kept: Row; change: <T>(send: (row: Row) => Promise<T>) => Promise<T> } {
+  const [kept, setKept] = useState(current);
+  const [isReplaced, setReplaced] = useState(false);
+  if (isReplaced && current !== kept) {
+    setKept(current);
+    setReplaced(false);
+  }
+  async function change<T>(send: (row: Row) => Promise<T>): Promise<T> {
+    try {
+      const result = await send(kept);
+      setReplaced(true);
+      return result;
+    } catch (error) {
+      if (isOutdated(error)) setReplaced(true);
+      throw error;
+    }
+  }
+  return { kept, change };
 }
 
 /** Returns the header `If-Match` with the version of the row at the first render. The version stays the same if the row

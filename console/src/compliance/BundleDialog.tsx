@@ -1,7 +1,8 @@
 import { BadgeCheck } from "lucide-react";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { useRights } from "../api/queries";
 import { useUserName } from "../api/users";
+import { useKept } from "../api/versions";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
 import { DayColumns, dayName } from "../parts/DayColumns";
@@ -25,24 +26,34 @@ export function BundleDialog({ bundle, days, onClose }: { bundle: Bundle | undef
       open={bundle !== undefined} onClose={onClose} title={bundle?.name ?? ""} {...(bundle?.description && { text: bundle.description })} wide
     >
       {bundle !== undefined && (
-        <div className={styles["body"]}>
-          <Facts bundle={bundle} />
-          <Types types={bundle.seed_rule_mappings} />
-          <Findings key={bundle.id} id={bundle.id} days={days} />
+        <div key={bundle.id} className={styles["body"]}>
+          <Contents bundle={bundle} />
+          <Findings id={bundle.id} days={days} />
         </div>
       )}
     </Dialog>
   );
 }
 
-function Facts({ bundle }: { bundle: Bundle }) {
+function Contents({ bundle }: { bundle: Bundle }) {
+  const { kept, change } = useKept(bundle);
+  const acknowledge = useAcknowledge();
+  return (
+    <>
+      <Facts bundle={kept} onAcknowledge={() => change(acknowledge.mutateAsync)} />
+      <Types types={kept.seed_rule_mappings} />
+    </>
+  );
+}
+
+function Facts({ bundle, onAcknowledge }: { bundle: Bundle; onAcknowledge: () => Promise<unknown> }) {
   const { rules } = texts;
   const compliance = complianceTexts;
   return (
     <dl className={styles["facts"]}>
       <Fact name={compliance.framework}>{bundle.regulatory_framework} {bundle.version}</Fact>
       <Fact name={rules.status}><StateBadge bundle={bundle} /> <EnabledBadge enabled={bundle.enabled} /></Fact>
-      <Fact name={compliance.acknowledged}><Acknowledged bundle={bundle} /></Fact>
+      <Fact name={compliance.acknowledged}><Acknowledged bundle={bundle} onAcknowledge={onAcknowledge} /></Fact>
     </dl>
   );
 }
@@ -51,18 +62,21 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   return <div className={styles["fact"]}><dt>{name}</dt><dd>{children}</dd></div>;
 }
 
-function Acknowledged({ bundle }: { bundle: Bundle }) {
+function Acknowledged({ bundle, onAcknowledge }: { bundle: Bundle; onAcknowledge: () => Promise<unknown> }) {
   const { name, state, acknowledged_by: by, acknowledged_at: at } = bundle;
   const compliance = complianceTexts;
   const { administers } = useRights();
   const person = useUserName(by);
-  const acknowledge = useAcknowledge(bundle);
+  const [busy, setBusy] = useState(false);
   if (at !== null) return <>{person ?? texts.none}, <Time at={at} /></>;
   if (!administers || state === "archived") return <>{compliance.notAcknowledged}</>;
   return (
     <Button
-      size="small" busy={acknowledge.isPending}
-      onClick={() => report(acknowledge.mutateAsync(), () => toast(compliance.acknowledgedNow(name)))}
+      size="small" busy={busy}
+      onClick={() => {
+        setBusy(true);
+        report(onAcknowledge().finally(() => setBusy(false)), () => toast(compliance.acknowledgedNow(name)));
+      }}
     >
       <BadgeCheck aria-hidden />{compliance.acknowledge}
     </Button>

@@ -107,18 +107,18 @@ export function useSetEnabled(id: string) {
 // The following changes name the version of the bundle that the user saw. The API refuses them if somebody else has
 // changed the bundle, for example the entity types that an administrator acknowledges.
 
-export function useArchive({ id, updated_at: version }: Bundle) {
-  return useBundleChange(() =>
+export function useArchive() {
+  return useBundleChange(({ id, updated_at: version }: Bundle) =>
     dataOf(api.POST("/api/admin/compliance-bundles/{bundle_id}/archive", { params: { path: { bundle_id: id }, header: ifMatch(version) } })));
 }
 
-export function useActivate({ id, updated_at: version }: Bundle) {
-  return useBundleChange(() =>
+export function useActivate() {
+  return useBundleChange(({ id, updated_at: version }: Bundle) =>
     dataOf(api.POST("/api/admin/compliance-bundles/{bundle_id}/activate", { params: { path: { bundle_id: id }, header: ifMatch(version) } })));
 }
 
-export function useAcknowledge({ id, updated_at: version }: Bundle) {
-  return useBundleChange(() =>
+export function useAcknowledge() {
+  return useBundleChange(({ id, updated_at: version }: Bundle) =>
     dataOf(api.POST("/api/admin/compliance-bundles/{bundle_id}/acknowledge", { params: { path: { bundle_id: id }, header: ifMatch(version) } })));
 }
 

@@ -97,13 +97,13 @@ function Restore({ rule, values, at }: { rule: DlpRule; values: NewDlpRule; at: 
   const when = shortTime(at);
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
-  const restore = useRestore(rule);
+  const restore = useRestore();
   return (
     <span className={styles["restore"]}>
       <Button ref={trigger} size="small" aria-label={versions.restoreThis(when)} onClick={() => setOpen(true)}>{versions.restore}</Button>
       <ConfirmDialog
         open={open} onClose={() => setOpen(false)} returnTo={trigger} look="primary" title={versions.restoreTitle(when)}
-        text={versions.restoreText(utc(at))} action={versions.restoreAction} run={() => restore.mutateAsync(values)}
+        text={versions.restoreText(utc(at))} action={versions.restoreAction} row={rule} run={(shown) => restore.mutateAsync({ rule: shown, values })}
         done={versions.restored(values.detector_name)}
       />
     </span>

@@ -27,11 +27,11 @@ export function useVersions(ruleId: string, page: number) {
 }
 
 /** Restores all values of an earlier version. The API refuses this if the rule has changed since it was loaded. */
-export function useRestore(rule: DlpRule) {
+export function useRestore() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (body: NewDlpRule) =>
-      dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: rule.id }, header: ifMatch(rule.updated_at) }, body })),
+    mutationFn: ({ rule: { id, updated_at: version }, values }: { rule: DlpRule; values: NewDlpRule }) =>
+      dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: id }, header: ifMatch(version) }, body: values })),
     onSettled: () => client.invalidateQueries({ queryKey: ["dlp-rules"] }),
   });
 }

@@ -1,7 +1,7 @@
 import { Pencil } from "lucide-react";
 import { useRef, useState } from "react";
 import { useForm } from "react-hook-form";
-import { ApiError } from "../api/errors";
+import { isOutdated } from "../api/errors";
 import { type ConfigurationEntry, useConfiguration, useSetConfiguration } from "../api/configuration";
 import { useRights } from "../api/queries";
 import { useFormVersion } from "../api/versions";
@@ -82,7 +82,7 @@ function EntryForm({ entry, onDone }: { entry: ConfigurationEntry; onDone: () =>
       form={form} action={texts.rules.save} onCancel={onDone}
       onSubmit={async ({ value }) => {
         await set.mutateAsync({ value, version }).catch((error: unknown) => {
-          if (error instanceof ApiError && error.status === 412) accept();
+          if (isOutdated(error)) accept();
           throw error;
         });
         toast(configuration.saved(entry.key));

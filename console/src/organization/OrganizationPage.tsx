@@ -1,4 +1,4 @@
-import type { Source } from "../api/configuration";
+import type { Schemas } from "../api/client";
 import { useRights } from "../api/queries";
 import { Page, Panel } from "../parts/Page";
 import { ErrorState, errorText, Skeleton } from "../parts/states";
@@ -30,7 +30,7 @@ export function OrganizationPage() {
           <SettingsForm settings={data} />
           <Panel title={organizationTexts.flags}>
             <ul className={styles["list"]}>
-              {FLAGS.map((flag) => <Flag key={flag} flag={flag} enabled={data.feature_flags[flag] === true} source={data.sources[`feature_flags.${flag}`]} />)}
+              {FLAGS.map((flag) => <Flag key={flag} flag={flag} settings={data} />)}
             </ul>
           </Panel>
           <Domains />
@@ -44,7 +44,9 @@ export function OrganizationPage() {
   );
 }
 
-function Flag({ flag, enabled, source }: { flag: FlagName; enabled: boolean; source: Source | undefined }) {
+function Flag({ flag, settings }: { flag: FlagName; settings: Schemas["Settings"] }) {
+  const enabled = settings.feature_flags[flag] === true;
+  const source = settings.sources[`feature_flags.${flag}`];
   const organization = organizationTexts;
   const { administers } = useRights();
   const change = useSwitchFlag();
@@ -61,7 +63,7 @@ function Flag({ flag, enabled, source }: { flag: FlagName; enabled: boolean; sou
         id={flag} type="checkbox" role="switch" className={styles["switch"]} aria-describedby={`${flag}-text`}
         checked={change.isPending ? change.variables.enabled : enabled} disabled={!administers}
         onChange={({ target }) =>
-          change.mutate({ flag, enabled: target.checked }, {
+          change.mutate({ flag, enabled: target.checked, updatedAt: settings.updated_at }, {
             onSuccess: () => toast(target.checked ? organization.flagOn(name) : organization.flagOff(name)),
             onError: (error) => toast(errorText(error), "failed"),
           })}

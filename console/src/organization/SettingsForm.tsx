@@ -1,6 +1,6 @@
 import { useForm } from "react-hook-form";
 import type { Schemas } from "../api/client";
-import { ApiError } from "../api/errors";
+import { isOutdated } from "../api/errors";
 import { useRights } from "../api/queries";
 import { useFormVersion } from "../api/versions";
 import { Button } from "../parts/Button";
@@ -34,7 +34,7 @@ export function SettingsForm({ settings }: { settings: Schemas["Settings"] }) {
       toast(organization.saved);
     } catch (error) {
       showFaults(form, error);
-      if (error instanceof ApiError && error.status === 412) accept();
+      if (isOutdated(error)) accept();
     }
   });
   const readOnly = !administers || isSubmitting;

@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { api, dataOf, type Schemas } from "../api/client";
 import { discardToken } from "../api/session";
-import { changeOf, ifMatch, invalidateSettings, versionedOf } from "../api/versions";
+import { changeOf, ifMatch, invalidateSettings, switchOf, versionedOf } from "../api/versions";
 
 export type Domain = Schemas["AllowedDomain"];
 type SettingsUpdate = Schemas["SettingsUpdate"];
@@ -44,9 +44,9 @@ export function useUpdateSettings() {
 }
 
 export function useSwitchFlag() {
-  return useOrganizationChange(({ flag, enabled }: { flag: FlagName; enabled: boolean }) =>
-    dataOf(api.PATCH("/api/v1/admin/org/feature-flags/{flag_name}", { params: { path: { flag_name: flag } }, body: { enabled } })),
-  );
+  return useOrganizationChange(({ flag, enabled, updatedAt }: { flag: FlagName; enabled: boolean; updatedAt: string }) =>
+    switchOf(ifMatch(updatedAt)["If-Match"], (header) =>
+      api.PATCH("/api/v1/admin/org/feature-flags/{flag_name}", { params: { path: { flag_name: flag }, header }, body: { enabled } })));
 }
 
 export function useAddDomain() {

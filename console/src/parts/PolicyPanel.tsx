@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { FieldValues, Path, UseFormReturn } from "react-hook-form";
-import { ApiError } from "../api/errors";
+import { isOutdated } from "../api/errors";
 import { useRights } from "../api/queries";
 import type { FormVersion } from "../api/versions";
 import { Button } from "./Button";
@@ -41,7 +41,7 @@ export function PolicyPanel<T extends FieldValues>({ title, form, query, onSave,
       toast(saved);
     } catch (error) {
       showFaults(form, error);
-      if (error instanceof ApiError && error.status === 412) version?.accept();
+      if (isOutdated(error)) version?.accept();
     }
   });
   return (

@@ -1,6 +1,7 @@
 import { Download } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { useRights } from "../api/queries";
+import { useKept } from "../api/versions";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
@@ -26,17 +27,25 @@ export function EntryDialog({ id, listed, onClose }: { id: string | undefined; l
 }
 
 function Entry({ id }: { id: string }) {
-  const { administers } = useRights();
   const evidence = useEvidence(id);
   const { data } = evidence;
   if (evidence.error && data === undefined) return <ErrorState error={evidence.error} onRetry={() => void evidence.refetch()} />;
   if (data === undefined) return <div role="status" aria-label={texts.loading}><Skeleton width="50%" /></div>;
+  return <Contents evidence={data} />;
+}
+
+function Contents({ evidence }: { evidence: Evidence }) {
+  const { administers } = useRights();
+  const { kept, change } = useKept(evidence);
+  const move = useMoveEntry();
   return (
     <div className={styles["body"]}>
-      <Facts evidence={data} />
-      {administers && <Moves model={data.model} next={data.next_statuses} />}
-      <EvidenceLists evidence={data} />
-      <Footer evidence={data} />
+      <Facts evidence={kept} />
+      {administers && (
+        <Moves evidence={kept} onMove={(status) => change(({ model }) => move.mutateAsync({ entry: model, status }))} />
+      )}
+      <EvidenceLists evidence={kept} />
+      <Footer evidence={kept} />
     </div>
   );
 }
@@ -73,9 +82,8 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
 }
 
 /** A button for each status that the entry can change to. It asks for confirmation. */
-function Moves({ model, next }: { model: RegisteredModel; next: readonly Status[] }) {
+function Moves({ evidence: { model, next_statuses: next }, onMove }: { evidence: Evidence; onMove: (status: Status) => Promise<unknown> }) {
   const registry = registryTexts;
-  const move = useMoveEntry(model);
   const [open, setOpen] = useState(false);
   const [target, setTarget] = useState<Status>("deprecated");
   if (next.length === 0) return <p className={styles["muted"]}>{registry.noMove}</p>;
@@ -96,7 +104,7 @@ function Moves({ model, next }: { model: RegisteredModel; next: readonly Status[
       <ConfirmDialog
         open={open} onClose={() => setOpen(false)} title={registry.moveTitle(nameOf(model), registry.statuses[target])}
         text={registry.moveTexts[target]} action={registry.move} look={target === "deprecated" ? "danger" : "primary"}
-        run={() => move.mutateAsync(target)} done={registry.moved(nameOf(model), registry.statuses[target])}
+        run={() => onMove(target)} done={registry.moved(nameOf(model), registry.statuses[target])}
       />
     </div>
   );

@@ -44,9 +44,11 @@ export function useRegistry(filters: RegistryFilters, sort: Sort, page: number) 
   });
 }
 
+/** The evidence of an entry. It is loaded each time the dialog opens, because the dialog keeps what it shows first. */
 export function useEvidence(id: string) {
   return useQuery({
     queryKey: ["registry", "evidence", id],
+    gcTime: 0,
     queryFn: () => dataOf(api.GET("/api/admin/models/{registered_model_id}/evidence", {
       params: { ...READING, path: { registered_model_id: id } },
     })),
@@ -76,8 +78,8 @@ export function useUpdateEntry(entry: RegisteredModel | undefined) {
 }
 
 /** Changes the status. The API refuses this if somebody else has changed the entry that the page shows. */
-export function useMoveEntry({ id, updated_at: version }: RegisteredModel) {
-  return useRegistryChange((status: Status) =>
+export function useMoveEntry() {
+  return useRegistryChange(({ entry: { id, updated_at: version }, status }: { entry: RegisteredModel; status: Status }) =>
     dataOf(api.PUT("/api/admin/models/{registered_model_id}", {
       params: { path: { registered_model_id: id }, header: { ...WRITING.header, ...ifMatch(version) } }, body: { validation_status: status },
     })),

@@ -41,7 +41,7 @@ function Actions({ hold }: { hold: LegalHold }) {
   const retention = retentionTexts;
   const [open, setOpen] = useState<"set" | "release" | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);
-  const release = useReleaseHold(hold);
+  const release = useReleaseHold();
   const close = () => setOpen(null);
   return (
     <span className={styles["actions"]}>
@@ -52,7 +52,7 @@ function Actions({ hold }: { hold: LegalHold }) {
       </Dialog>
       <ConfirmDialog
         open={open === "release"} onClose={close} returnTo={trigger} title={retention.releaseTitle} text={retention.releaseText}
-        action={retention.releaseNow} run={() => release.mutateAsync(undefined)} done={retention.released}
+        action={retention.releaseNow} row={hold} run={(shown) => release.mutateAsync(shown)} done={retention.released}
       />
     </span>
   );

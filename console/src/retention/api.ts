@@ -46,8 +46,8 @@ export function useSetHold({ etag }: LegalHold) {
 
 /** Releases the hold. The API refuses this if somebody has changed the organization's settings since the page loaded
  * the hold. */
-export function useReleaseHold({ etag }: LegalHold) {
-  return useRetentionChange(() => changeOf(etag, (header) => api.DELETE("/api/v1/admin/retention/legal-hold", { params: { header } })));
+export function useReleaseHold() {
+  return useRetentionChange(({ etag }: LegalHold) => changeOf(etag, (header) => api.DELETE("/api/v1/admin/retention/legal-hold", { params: { header } })));
 }
 
 /** Returns the first day whose records the database still contains under a policy, and the first day of the archive.

@@ -53,18 +53,12 @@ function Switch({ maintenance }: { maintenance: Maintenance }) {
   const { maintenance_enabled: isOn } = maintenance;
   const [open, setOpen] = useState<"start" | "end" | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);
-  // The panel loads the state again while a dialog is open.
-  const [version, setVersion] = useState(maintenance.etag);
-  const change = useSwitchMaintenance(version);
-  const show = (dialog: "start" | "end") => {
-    setVersion(maintenance.etag);
-    setOpen(dialog);
-  };
+  const change = useSwitchMaintenance();
   const close = () => setOpen(null);
   return (
     <span className={styles["actions"]}>
-      {isOn && <Button size="small" onClick={() => show("start")}>{system.changeMessage}</Button>}
-      <Button ref={trigger} size="small" onClick={() => show(isOn ? "end" : "start")}>
+      {isOn && <Button size="small" onClick={() => setOpen("start")}>{system.changeMessage}</Button>}
+      <Button ref={trigger} size="small" onClick={() => setOpen(isOn ? "end" : "start")}>
         <Construction aria-hidden />{isOn ? system.end : system.start}
       </Button>
       <Dialog
@@ -74,7 +68,7 @@ function Switch({ maintenance }: { maintenance: Maintenance }) {
       </Dialog>
       <ConfirmDialog
         open={open === "end"} onClose={close} returnTo={trigger} look="primary" title={system.endTitle} text={system.endText} action={system.end}
-        run={() => change.mutateAsync({ enabled: false, drain_timeout_seconds: 0 })} done={system.ended}
+        row={maintenance} run={({ etag: version }) => change.mutateAsync({ version, enabled: false, drain_timeout_seconds: 0 })} done={system.ended}
       />
     </span>
   );
@@ -85,14 +79,14 @@ function StartForm({ maintenance, onDone }: { maintenance: Maintenance; onDone: 
   const { maintenance_enabled: isOn } = maintenance;
   // The panel loads the state again while the form is open.
   const [version] = useState(maintenance.etag);
-  const change = useSwitchMaintenance(version);
+  const change = useSwitchMaintenance();
   const form = useForm({ defaultValues: { message: maintenance.message ?? "", drain_timeout_seconds: isOn ? 0 : DEFAULT_DRAIN_SECONDS } });
   const { errors } = form.formState;
   return (
     <DialogForm
       form={form} action={isOn ? texts.rules.save : system.startNow} look={isOn ? "primary" : "danger"} onCancel={onDone}
       onSubmit={async ({ message, drain_timeout_seconds: seconds }) => {
-        const result = await change.mutateAsync({ enabled: true, message: message.trim() || null, drain_timeout_seconds: seconds });
+        const result = await change.mutateAsync({ version, enabled: true, message: message.trim() || null, drain_timeout_seconds: seconds });
         toast(isOn ? system.messageChanged : system.started(result.active_requests_drained));
         onDone();
       }}

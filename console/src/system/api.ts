@@ -53,10 +53,10 @@ export function useMaintenance() {
 
 /** Starts or ends maintenance, or changes its message. The API refuses this if somebody else has changed the state since
  * `version`. */
-export function useSwitchMaintenance(version: string) {
+export function useSwitchMaintenance() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (body: Schemas["MaintenanceSwitch"]) =>
+    mutationFn: ({ version, ...body }: Schemas["MaintenanceSwitch"] & { version: string }) =>
       changeOf(version, (header) => api.POST("/api/admin/system/maintenance", { params: { header }, body })),
     onSettled: () => client.invalidateQueries({ queryKey: ["system"] }),
   });

@@ -14,6 +14,15 @@ export const webhookTexts = {
   events: "Events",
   anyEvent: "Any event",
   eventsRequired: "Choose at least one event.",
+  eventNames: {
+    new_conversation: "New conversation",
+    dlp_trigger: "DLP action",
+    quota_exceeded: "Limit reached",
+    usage_threshold: "Part of the plan used",
+    bundle_state_change: "Compliance bundle changed",
+    invoice_generated: "Month ended",
+    webhook_test: "Test event",
+  },
   eventHints: {
     new_conversation: "A person begins a conversation.",
     dlp_trigger: "DLP rules redact, hold or block a request.",
@@ -23,6 +32,7 @@ export const webhookTexts = {
     invoice_generated: "A month is over.",
     webhook_test: "A test was requested.",
   },
+  inApi: (event: string) => `In the API: ${event}`,
   someEvents: (names: readonly string[], more: number) => `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`,
   includeLogged: "Include what DLP rules only logged",
   includeLoggedHint: "Built-in rules log something in most requests.",

@@ -11,7 +11,7 @@ import { report } from "../parts/report";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
 import { webhookTexts } from "../texts/webhooks";
-import { type Delivery, isReplayable, isWaiting, useDeliveries, useReplayDelivery, useTestWebhook, type Webhook } from "./api";
+import { type Delivery, eventName, isReplayable, isWaiting, useDeliveries, useReplayDelivery, useTestWebhook, type Webhook } from "./api";
 import styles from "./DeliveriesDialog.module.css";
 
 const TONES: Record<Delivery["status"], Tone> = { pending: "info", delivered: "success", failed: "warning", dead_letter: "danger" };
@@ -80,7 +80,7 @@ function ReplayButton({ delivery, onReplayed }: { delivery: Delivery; onReplayed
   const replay = useReplayDelivery(delivery);
   return (
     <Button
-      size="small" busy={replay.isPending} aria-label={webhooks.replayOf(delivery.event_type)}
+      size="small" busy={replay.isPending} aria-label={webhooks.replayOf(eventName(delivery.event_type))}
       onClick={() => report(replay.mutateAsync(), () => {
           toast(webhooks.replayed);
           onReplayed();
@@ -98,7 +98,7 @@ function DeliveryRow({ delivery, action }: { delivery: Delivery; action: ReactNo
     <li className={styles["delivery"]}>
       <div className={styles["line"]}>
         <Badge tone={TONES[status]}>{webhooks.states[status]}</Badge>
-        <code className={styles["event"]}>{delivery.event_type}</code>
+        <span className={styles["event"]}>{eventName(delivery.event_type)}</span> <code className={styles["name"]}>{delivery.event_type}</code>
         <span className={styles["facts"]}>
           {webhooks.attempts(delivery.attempt_count)}
           {delivery.response_code !== null && ` · HTTP ${delivery.response_code}`}

@@ -3,7 +3,7 @@ import { DialogForm } from "../parts/DialogForm";
 import { CheckboxField, TextField } from "../parts/fields";
 import { texts } from "../texts";
 import { webhookTexts } from "../texts/webhooks";
-import { type EventType, type Webhook, type WebhookUpdate } from "./api";
+import { eventName, type EventType, type Webhook, type WebhookUpdate } from "./api";
 import { EVENT_TYPES } from "./choices";
 import styles from "./WebhookForm.module.css";
 
@@ -49,7 +49,7 @@ export function WebhookForm({ webhook, onSubmit, onCancel }: {
         <legend className={styles["legend"]}>{webhooks.events}</legend>
         {EVENT_TYPES.map((event) => (
           <CheckboxField
-            key={event} value={event} label={event} hint={webhooks.eventHints[event]}
+            key={event} value={event} label={eventName(event)} hint={`${webhooks.eventHints[event]} ${webhooks.inApi(event)}.`}
             {...form.register("events", { validate: (chosen) => chosen.length > 0 || webhooks.eventsRequired })}
           />
         ))}

@@ -17,7 +17,7 @@ import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
 import { webhookTexts } from "../texts/webhooks";
 import {
-  PAGE_SIZE, type Sort, useDeleteWebhook, useSetEnabled, useUpdateWebhook, useWebhook, useWebhooks, type Webhook, type WebhookFilters,
+  eventName, PAGE_SIZE, type Sort, useDeleteWebhook, useSetEnabled, useUpdateWebhook, useWebhook, useWebhooks, type Webhook, type WebhookFilters,
 } from "./api";
 import { DEFAULT_SORT, EVENT_TYPES } from "./choices";
 import { CreateWebhook } from "./CreateWebhook";
@@ -54,7 +54,7 @@ export function WebhooksPage() {
             onChange={(search) => updateFilters({ search })}
           />
           <ChoiceFilter
-            label={webhooks.events} any={webhooks.anyEvent} values={EVENT_TYPES} nameOf={(event) => event} value={filters.event}
+            label={webhooks.events} any={webhooks.anyEvent} values={EVENT_TYPES} nameOf={eventName} value={filters.event}
             onChange={(event) => updateFilters({ event })}
           />
           <EnabledFilter value={filters.enabled} onChange={(enabled) => updateFilters({ enabled })} />
@@ -108,7 +108,11 @@ function columnsOf(administers: boolean, open: (webhook: Webhook) => void): Colu
     },
     {
       id: "events", header: webhooks.events, meta: { hideBelow: "tablet" },
-      cell: ({ row: { original: { events } } }) => <span title={events.join("\n")}>{webhooks.someEvents(events.slice(0, SHOWN_EVENTS), events.length - SHOWN_EVENTS)}</span>,
+      cell: ({ row: { original: { events } } }) => (
+        <span title={events.map((event) => `${eventName(event)} (${event})`).join("\n")}>
+          {webhooks.someEvents(events.slice(0, SHOWN_EVENTS).map(eventName), events.length - SHOWN_EVENTS)}
+        </span>
+      ),
     },
     { id: "status", header: rules.status, cell: ({ row }) => <EnabledBadge enabled={row.original.enabled} /> },
     { id: "created", header: webhooks.created, meta: { hideBelow: "desk", sort: "-created_at" }, cell: ({ row }) => <Time at={row.original.created_at} as="date" /> },

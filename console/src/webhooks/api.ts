@@ -2,6 +2,7 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
+import { webhookTexts } from "../texts/webhooks";
 import { DEFAULT_SORT, type SORTS } from "./choices";
 
 export type Webhook = Schemas["Webhook"];
@@ -9,6 +10,11 @@ export type NewWebhook = Schemas["NewWebhook"];
 export type WebhookUpdate = Schemas["WebhookUpdate"];
 export type EventType = NewWebhook["events"][number];
 export type Delivery = Schemas["DeliveryB"];
+
+/** Returns the name of an event in plain words, or its name in the API if it has no other. */
+export function eventName(event: string): string {
+  return (webhookTexts.eventNames as Record<string, string>)[event] ?? event;
+}
 
 export const PAGE_SIZE = 50;
 const REFRESH_MS = 3_000;

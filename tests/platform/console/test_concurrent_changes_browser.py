@@ -18,7 +18,6 @@ GROUPS: Final = "/api/admin/groups"
 SAMPLING: Final = "/api/v1/admin/org/dlp-sampling"
 CONFIGURATION: Final = "/api/admin/config"
 SIEM: Final = "/api/v1/admin/siem"
-BUNDLES: Final = "/api/admin/compliance-bundles"
 MAINTENANCE: Final = "/api/admin/system/maintenance"
 REFUSAL: Final = "Somebody else has changed it"
 
@@ -145,48 +144,6 @@ async def test_a_configuration_entry_that_somebody_else_changed_is_kept(
     await dialog.get_by_role("button", name="Save").click()
     await expect(dialog).to_have_count(0)
     assert value() == before
-
-
-async def test_the_status_of_a_model_that_somebody_else_edited_is_kept(
-    server: GatehouseServer, page: Page, sign_in: SignIn, first: httpx2.Client
-) -> None:
-    model = f"m-{uuid4().hex[:8]}"
-    entry = first.post("/api/admin/models", json={"provider": "acme", "model_id": model}).json()["id"]
-    path = f"/api/admin/models/{entry}"
-    await sign_in("admin", f"/console/registry?entry={entry}")
-    moves, question = page.get_by_role("group", name="Move to"), page.get_by_role("dialog", name=f"Move acme/{model}")
-    move = moves.get_by_role("button").first
-    status = await move.inner_text()
-    await move.click()
-    first.put(path, json={"risk_tier": "tier_1", "owner": "Ada"}).raise_for_status()
-    await question.get_by_role("button", name="Move", exact=True).click()
-    await expect(page.get_by_text(REFUSAL).first).to_be_visible()
-    assert first.get(path).json()["validation_status"] == "draft"
-    # The dialog now shows the changed entry, so the status can be set.
-    await expect(page.locator("[role=dialog] dd").get_by_text("Ada", exact=True)).to_have_count(1)
-    await question.get_by_role("button", name="Move", exact=True).click()
-    await expect(page.get_by_text(f"acme/{model} is now “{status}”").first).to_be_visible()
-    first.delete(path).raise_for_status()
-
-
-async def test_entity_types_that_somebody_else_changed_are_not_acknowledged(
-    page: Page, sign_in: SignIn, first: httpx2.Client
-) -> None:
-    body = {"name": f"Privacy {uuid4().hex[:8]}", "regulatory_framework": "GDPR", "version": "1"}
-    bundle = first.post(BUNDLES, json={**body, "seed_rule_mappings": ["iban"]}).json()["id"]
-    path = f"{BUNDLES}/{bundle}"
-    await sign_in("admin", f"/console/compliance?bundle={bundle}")
-    dialog = modal(page)
-    await expect(dialog.get_by_role("list", name="Entity types")).to_have_text("iban")
-    first.put(path, json={"seed_rule_mappings": ["email"]}).raise_for_status()
-    await dialog.get_by_role("button", name="Acknowledge").click()
-    await expect(page.get_by_text(REFUSAL).first).to_be_visible()
-    assert first.get(path).json()["acknowledged_at"] is None
-    await expect(dialog.get_by_role("list", name="Entity types")).to_have_text("email")
-    await dialog.get_by_role("button", name="Acknowledge").click()
-    await expect(dialog.get_by_role("button", name="Acknowledge")).to_have_count(0)
-    assert first.get(path).json()["acknowledged_at"] is not None
-    first.delete(path).raise_for_status()
 
 
 async def test_a_receiver_that_somebody_else_set_up_is_kept(

@@ -119,15 +119,35 @@ async def test_the_second_of_two_concurrent_changes_of_sessions_and_oauth_client
     assert first.delete(path).status_code < 300
 
 
-async def test_a_switched_feature_leaves_a_half_edited_form_alone(page: Page, sign_in: SignIn) -> None:
-    await sign_in("admin", "/console/organization")
-    await page.get_by_label("Name", exact=True).fill("Half a na")
+async def test_a_form_is_saved_after_a_feature_was_switched(
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
+) -> None:
+    path, contact = "/api/v1/admin/org/settings", page.get_by_label("Contact")
+    save = panel(page, "Settings").get_by_role("button", name="Save")
     switch = page.get_by_role("switch", name="Scopes for API keys")
-    for state in ("on", "off"):
+    first = api(server, new_user("admin"))
+
+    async def switch_to(state: str) -> None:
         await switch.click()
         await expect(page.get_by_text(f"Scopes for API keys is {state}.").first).to_be_visible()
         await expect(switch).to_be_checked(checked=state == "on")
-    await expect(page.get_by_label("Name", exact=True)).to_have_value("Half a na")
+
+    await sign_in("admin", "/console/organization")
+    await contact.fill("half@example.test")
+    await switch_to("on")
+    await expect(contact).to_have_value("half@example.test")
+    await save.click()
+    await expect(page.get_by_text("The settings were saved.").first).to_be_visible()
+    assert first.get(path).json()["contact_email"] == "half@example.test"
+
+    # A switch does not hide what somebody else has changed.
+    await contact.fill("second@example.test")
+    first.put(path, json={"contact_email": "first@example.test"}).raise_for_status()
+    await switch_to("off")
+    await save.click()
+    await expect(page.get_by_role("alert").filter(has_text="Somebody else has changed it")).to_be_visible()
+    assert first.get(path).json()["contact_email"] == "first@example.test"
+    first.put(path, json={"contact_email": None}).raise_for_status()
 
 
 async def test_a_feature_is_switched_by_keyboard(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
