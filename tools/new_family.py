@@ -89,9 +89,7 @@ def require_unused(names: dict[str, str]) -> None:
 def new_files(names: dict[str, str]) -> dict[str, str]:
     """Return the texts of the family's files by path. Raises `Refused` if one exists."""
     folder = f"{PLATFORM}/$chapter/$name"
-    templates = {
-        f"{folder}/{part}.py": part for part in ("__init__", "routes", "schemas", "service", "table", "errors")
-    }
+    templates = {f"{folder}/{part}.py": part for part in ("__init__", "routes", "schemas", "service", "table")}
     templates |= {
         f"{VERSIONS}/r${{number}}_$name.py": "migration",
         f"{VERSIONS}/r${{number}}_$name.sql": "sql",

@@ -1,4 +1,5 @@
-"""A module of a few lines that only one module imports is part of that module."""
+"""A module of a few lines that only one module imports is part of that module. A short `errors` module is also part of
+an importer that all its other importers import."""
 
 import ast
 from collections import defaultdict
@@ -12,9 +13,7 @@ MAX_SMALL_LINES: Final = 40
 #: The limit of `test_source_files_are_short`. A module that would make its importer longer stands alone.
 MAX_LINES: Final = 450
 #: The modules of a family (ARCHITECTURE.md), and of a provider's or a dialect's folder.
-USUAL_NAMES: Final = frozenset(
-    {"routes", "schemas", "service", "table", "errors", "variants", "policy_records", "dialect"}
-)
+USUAL_NAMES: Final = frozenset({"routes", "schemas", "service", "table", "variants", "policy_records", "dialect"})
 #: In these folders, the recipes of CONTRIBUTING or a table name one module for each thing of a kind.
 ONE_MODULE_EACH: Final = {
     "gatehouse.engine.stages": "one module for each stage",
@@ -51,16 +50,25 @@ def stands_alone(name: str) -> bool:
     return name.rpartition(".")[2] in USUAL_NAMES or any(name.startswith(f"{folder}.") for folder in ONE_MODULE_EACH)
 
 
+def owners(name: str, imported_by: Mapping[str, set[str]]) -> list[str]:
+    """Return the modules that may contain the code of a module."""
+    package, _, short_name = name.rpartition(".")
+    if short_name != "errors":
+        return list(imported_by[name]) if len(imported_by[name]) == 1 else []
+    others = imported_by[name] - {package}
+    return [owner for owner in sorted(others) if others - {owner} <= imported_by[owner]]
+
+
 def to_fold(modules: Mapping[str, str]) -> dict[str, str]:
-    """Return the small modules that only one module imports, with this module."""
+    """Return the small modules that should be part of another module, with this module."""
     lines = {name: len(source.splitlines()) for name, source in modules.items()}
     imported_by = importers(modules)
     return {
-        name: importer
+        name: owner
         for name in modules
-        if lines[name] <= MAX_SMALL_LINES and not stands_alone(name) and len(imported_by[name]) == 1
-        for importer in imported_by[name]
-        if lines[name] + lines[importer] <= MAX_LINES
+        if lines[name] <= MAX_SMALL_LINES and not stands_alone(name)
+        for owner in owners(name, imported_by)
+        if lines[name] + lines[owner] <= MAX_LINES
     }
 
 
@@ -88,3 +96,21 @@ def test_a_small_module_with_one_importer_is_noticed() -> None:
         "gatehouse.unused": "",
     }
     assert to_fold(modules) == {"gatehouse.b": "gatehouse.a", "gatehouse.near": "gatehouse.a"}
+
+
+def test_a_short_module_of_errors_is_noticed() -> None:
+    modules = {
+        # A family: the package and the routes import the service.
+        "gatehouse.a": "from gatehouse.a.errors import X\n",
+        "gatehouse.a.errors": "X = 1\n" * MAX_SMALL_LINES,
+        "gatehouse.a.service": "from gatehouse.a.errors import X\n",
+        "gatehouse.a.routes": "from gatehouse.a.errors import X\nfrom gatehouse.a import service\n",
+        # Two importers that do not import each other.
+        "gatehouse.b.errors": "",
+        "gatehouse.b.one": "from gatehouse.b import errors\n",
+        "gatehouse.b.two": "from gatehouse.b import errors\n",
+        # More than a few lines.
+        "gatehouse.c.errors": "X = 1\n" * (MAX_SMALL_LINES + 1),
+        "gatehouse.c.service": "from gatehouse.c.errors import X\n",
+    }
+    assert to_fold(modules) == {"gatehouse.a.errors": "gatehouse.a.service"}

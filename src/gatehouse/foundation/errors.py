@@ -1,4 +1,4 @@
-"""The base classes of all errors in responses. Each family adds its own subclasses in its `errors.py`.
+"""The base classes of all errors in responses. Each family adds its own subclasses.
 
     Refusal                      status, code, type and message; one handler in each app renders it into its envelope
     ├── BadRequest           400

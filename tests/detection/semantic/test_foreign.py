@@ -7,7 +7,7 @@ import pytest
 from gatehouse.detection.models import Classifier
 from gatehouse.detection.semantic import open_classifier
 from gatehouse.detection.semantic.embedded import DATA
-from gatehouse.detection.semantic.errors import BadSemanticModel, FileMissing
+from gatehouse.detection.semantic.foreign import BadSemanticModel, FileMissing
 
 MODELS = Path(__file__).parent / "models"
 

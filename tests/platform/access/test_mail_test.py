@@ -10,8 +10,7 @@ from tests.support.tools import tools_of
 
 from gatehouse.foundation.mail.sending import MailNotSent
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.access.mail_test.errors import MailServerNotSet, NoAddress
-from gatehouse.platform.access.mail_test.service import send_test
+from gatehouse.platform.access.mail_test.service import MailServerNotSet, NoAddress, send_test
 
 PATH = "/api/admin/mail/test"
 PUBLIC_URL = "https://gatehouse.test"

@@ -11,8 +11,7 @@ import pytest
 from PIL import Image, ImageDraw, PngImagePlugin
 
 from gatehouse.platform.access.preferences import pictures
-from gatehouse.platform.access.preferences.errors import NotAPicture, TooManyPictures
-from gatehouse.platform.access.preferences.pictures import avatar, reencode
+from gatehouse.platform.access.preferences.pictures import NotAPicture, TooManyPictures, avatar, reencode
 
 RED, BLUE, GREEN = (255, 0, 0), (0, 0, 255), (0, 255, 0)
 

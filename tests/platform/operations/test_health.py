@@ -15,8 +15,8 @@ from gatehouse.foundation.identity import Caller, CallerKind, Role, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.operations.health import components, summary
-from gatehouse.platform.operations.health.errors import Unhealthy
 from gatehouse.platform.operations.health.patience import timed_out
+from gatehouse.platform.operations.health.summary import Unhealthy
 
 SYSTEM = "/api/admin/system"
 

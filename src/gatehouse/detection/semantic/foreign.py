@@ -17,7 +17,6 @@ from tokenizers import Tokenizer
 from gatehouse.detection.models import Classifier
 from gatehouse.detection.semantic.backbone import Vector, readable_part, session
 from gatehouse.detection.semantic.embedded import DATA, EmbeddedClassifier
-from gatehouse.detection.semantic.errors import BadSemanticModel, FileMissing
 from gatehouse.detection.semantic.heads import sigmoid, softmax
 from gatehouse.detection.semantic.zero_shot import ZeroShot, known_labels
 
@@ -27,6 +26,23 @@ _MAX_PARTS: Final = 6
 _NAMES: Final = {"injection": "prompt_injection", "jailbreak": "jailbreak"}
 _HARMLESS: Final = frozenset({"safe", "benign", "legit", "negative", "none", "neutral", "other", "not_injection"})
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
+
+
+class SemanticModelUnusable(Exception):
+    """The model at `SEMANTIC_MODEL_PATH` cannot be used. Base class of the other errors."""
+
+
+class FileMissing(SemanticModelUnusable):
+    def __init__(self, folder: Path, name: str) -> None:
+        super().__init__(
+            f"{folder} has no {name}: the folder must contain an ONNX export (model.onnx or onnx/model.onnx), "
+            "config.json and tokenizer.json"
+        )
+
+
+class BadSemanticModel(SemanticModelUnusable):
+    def __init__(self, folder: Path, reason: str) -> None:
+        super().__init__(f"{folder} cannot be loaded: {reason}")
 
 
 class _Config(msgspec.Struct):

@@ -1,7 +1,7 @@
 """Formats of errors in responses (docs/errors.md).
 
-An `ErrorFormat` defines an error's body and the status of failed validation. A family declares its format once, in
-its `errors.py`. Other paths have the format of their part of the API.
+An `ErrorFormat` defines an error's body and the status of failed validation. The formats of families are listed by
+path prefix (`platform/administration/contents.py`). Other paths have the format of their part of the API.
 
     GATEWAY    {"error": {"message", "type", "code", ...}}       the model calls and `/v1/scan`
     ANTHROPIC  {"type": "error", "error": {... as GATEWAY}}      `/v1/messages`

@@ -16,10 +16,9 @@ the batch to the reader after the commit.
 """
 
 from gatehouse.foundation.journal.batch import Backlog, Batch, Damage, JournalEntry, Position
-from gatehouse.foundation.journal.errors import JournalFull, JournalUnwritable
 from gatehouse.foundation.journal.framing import MAX_RECORD_BYTES
 from gatehouse.foundation.journal.reader import JournalReader
-from gatehouse.foundation.journal.writer import JournalWriter, Sync
+from gatehouse.foundation.journal.writer import JournalFull, JournalUnwritable, JournalWriter, Sync
 
 __all__ = [
     "MAX_RECORD_BYTES",

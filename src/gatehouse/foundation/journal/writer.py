@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 from uuid import UUID
 
+from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.journal import files
-from gatehouse.foundation.journal.errors import JournalFull, JournalUnwritable
 from gatehouse.foundation.journal.framing import MAX_RECORD_BYTES, OVERHEAD_BYTES
 from gatehouse.foundation.journal.segments import Segments
 
@@ -20,6 +20,20 @@ SEGMENT_BYTES = 8 * 1024**2
 QUEUE_BYTES = 4 * 1024**2
 #: space that is reserved for the records of requests that were admitted before the journal was full
 _RESERVE_BYTES = 64 * 1024**2
+
+
+class JournalFull(Unavailable):
+    """`JOURNAL_MAX_BYTES` is reached, or records arrive faster than the disk writes them."""
+
+    code = "journal_full"
+    message = "The journal is full. The request was not served, because it could not be recorded."
+
+
+class JournalUnwritable(Unavailable):
+    """The operating system refused the write (its `OSError` is the cause), or the journal is closed."""
+
+    code = "journal_unwritable"
+    message = "The journal cannot be written. The request was not served, because it could not be recorded."
 
 
 class JournalWriter:

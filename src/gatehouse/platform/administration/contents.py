@@ -4,7 +4,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from gatehouse.foundation.http.envelopes import DETAIL, GATEWAY, ErrorFormat
+from gatehouse.foundation.http.envelopes import CODED, DETAIL, GATEWAY, NAMED, ErrorFormat
 from gatehouse.platform.access.accounts.routes import router as accounts
 from gatehouse.platform.access.api_keys.routes import router as api_keys
 from gatehouse.platform.access.browser.routes import router as browser_sessions
@@ -14,7 +14,7 @@ from gatehouse.platform.access.mfa.routes import router as mfa
 from gatehouse.platform.access.model_access.routes import router as model_access
 from gatehouse.platform.access.oauth_clients.routes import router as oauth_clients
 from gatehouse.platform.access.openid.routes import router as openid
-from gatehouse.platform.access.pages.errors import ERROR_FORMAT as PAGES_ERROR_FORMAT
+from gatehouse.platform.access.pages.rendering import ERROR_FORMAT as PAGES_ERROR_FORMAT
 from gatehouse.platform.access.pages.routes import router as pages
 from gatehouse.platform.access.preferences.routes import router as preferences
 from gatehouse.platform.access.saml.errors import ERROR_FORMAT as SAML_ERROR_FORMAT
@@ -41,44 +41,34 @@ from gatehouse.platform.governance.access_requests.routes import router as acces
 from gatehouse.platform.governance.approvals.routes import router as approvals
 from gatehouse.platform.governance.compliance_bundles.routes import router as compliance_bundles
 from gatehouse.platform.governance.config_import.routes import router as config_import
-from gatehouse.platform.governance.content_filters.errors import ERROR_FORMAT as CONTENT_FILTERS_ERROR_FORMAT
 from gatehouse.platform.governance.content_filters.routes import router as content_filters
 from gatehouse.platform.governance.dlp_customization.routes import router as dlp_customization
 from gatehouse.platform.governance.dlp_library.routes import router as dlp_library
-from gatehouse.platform.governance.dlp_rules.errors import ERROR_FORMAT as DLP_RULES_ERROR_FORMAT
 from gatehouse.platform.governance.dlp_rules.routes import router as dlp_rules
 from gatehouse.platform.governance.dlp_samples.routes import router as dlp_samples
 from gatehouse.platform.governance.dlp_trials.routes import router as dlp_trials
 from gatehouse.platform.governance.model_registry.errors import ERROR_FORMAT as MODEL_REGISTRY_ERROR_FORMAT
 from gatehouse.platform.governance.model_registry.routes import router as model_registry
-from gatehouse.platform.governance.policies.errors import ERROR_FORMAT as POLICIES_ERROR_FORMAT
 from gatehouse.platform.governance.policies.routes import router as policies
 from gatehouse.platform.mcp.access.routes import router as mcp_access
 from gatehouse.platform.mcp.resource.routes import router as mcp_resource
 from gatehouse.platform.mcp.servers.routes import router as mcp_servers
 from gatehouse.platform.mcp.tools.routes import all_tools_router as all_mcp_tools
 from gatehouse.platform.mcp.tools.routes import router as mcp_tools
-from gatehouse.platform.operations.alerts.errors import ERROR_FORMAT as ALERTS_ERROR_FORMAT
 from gatehouse.platform.operations.alerts.routes import router as alerts
-from gatehouse.platform.operations.health.errors import ERROR_FORMAT as HEALTH_ERROR_FORMAT
 from gatehouse.platform.operations.health.probes import router as probes
 from gatehouse.platform.operations.health.routes import router as health
 from gatehouse.platform.operations.maintenance.routes import router as maintenance
-from gatehouse.platform.operations.outposts.errors import ERROR_FORMAT as OUTPOSTS_ERROR_FORMAT
 from gatehouse.platform.operations.outposts.routes import router as outposts
 from gatehouse.platform.operations.siem.routes import router as siem
-from gatehouse.platform.operations.webhooks.errors import ERROR_FORMAT as WEBHOOKS_ERROR_FORMAT
 from gatehouse.platform.operations.webhooks.routes import router as webhooks
 from gatehouse.platform.organization.allowed_domains.routes import router as allowed_domains
 from gatehouse.platform.organization.dlp_sampling.routes import router as dlp_sampling
-from gatehouse.platform.organization.feature_flags.errors import ERROR_FORMAT as FLAGS_ERROR_FORMAT
 from gatehouse.platform.organization.feature_flags.routes import router as feature_flags
 from gatehouse.platform.organization.ip_allowlist.routes import router as ip_allowlist
 from gatehouse.platform.organization.legal_hold.routes import router as legal_hold
-from gatehouse.platform.organization.policies.errors import ERROR_FORMAT as RETENTION_ERROR_FORMAT
 from gatehouse.platform.organization.policies.routes import router as organization_policies
 from gatehouse.platform.organization.request_fields.routes import router as request_fields
-from gatehouse.platform.organization.settings.errors import ERROR_FORMAT as SETTINGS_ERROR_FORMAT
 from gatehouse.platform.organization.settings.routes import router as settings
 from gatehouse.platform.organization.system_config.routes import router as system_config
 from gatehouse.platform.records.audit.routes import router as audit
@@ -87,9 +77,7 @@ from gatehouse.platform.records.spend.routes import router as spend
 from gatehouse.platform.records.usage.routes import router as usage
 from gatehouse.platform.routing.budgets.routes import router as budgets
 from gatehouse.platform.routing.byoe.routes import router as byoe
-from gatehouse.platform.routing.cost_routing.errors import ERROR_FORMAT as COST_ROUTING_ERROR_FORMAT
 from gatehouse.platform.routing.cost_routing.routes import router as cost_routing
-from gatehouse.platform.routing.kill_switch.errors import ERROR_FORMAT as KILL_SWITCH_ERROR_FORMAT
 from gatehouse.platform.routing.kill_switch.routes import router as kill_switch
 from gatehouse.platform.routing.model_aliases.routes import router as model_aliases
 from gatehouse.platform.routing.model_catalog.routes import router as model_catalog
@@ -181,32 +169,31 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     message_batches,
 )  # fmt: skip
 
-#: Error formats by path prefix, for families that do not use the `detail` format. Each format is defined in its
-#: family's `errors.py`.
+#: Error formats by path prefix, for families that do not use the `detail` format.
 ERROR_FORMATS: Final[dict[str, ErrorFormat]] = {
     "/oauth/authorize": PAGES_ERROR_FORMAT,
     "/login": PAGES_ERROR_FORMAT,
     "/console": PAGES_ERROR_FORMAT,
     "/api/saml": SAML_ERROR_FORMAT,
     "/logout": PAGES_ERROR_FORMAT,
-    "/api/v1/admin/org": SETTINGS_ERROR_FORMAT,
-    "/api/v1/admin/org/feature-flags": FLAGS_ERROR_FORMAT,
-    "/api/v1/admin/retention": RETENTION_ERROR_FORMAT,
-    "/api/admin/system": HEALTH_ERROR_FORMAT,
-    "/api/health": HEALTH_ERROR_FORMAT,
-    "/metrics": HEALTH_ERROR_FORMAT,
-    "/api/alerts": ALERTS_ERROR_FORMAT,
-    "/api/v1/admin/kill-switch": KILL_SWITCH_ERROR_FORMAT,
-    "/api/admin/dlp-rules": DLP_RULES_ERROR_FORMAT,
+    "/api/v1/admin/org": NAMED,
+    "/api/v1/admin/org/feature-flags": NAMED,
+    "/api/v1/admin/retention": NAMED,
+    "/api/admin/system": NAMED,
+    "/api/health": NAMED,
+    "/metrics": NAMED,
+    "/api/alerts": DETAIL.validating(400),
+    "/api/v1/admin/kill-switch": DETAIL.validating(400),
+    "/api/admin/dlp-rules": DETAIL.validating(400),
     "/api/admin/models": MODEL_REGISTRY_ERROR_FORMAT,
     "/api/admin/model-inventory-export": MODEL_REGISTRY_ERROR_FORMAT,
     "/api/admin/models/catalog": DETAIL,
-    "/api/admin/content-filters": CONTENT_FILTERS_ERROR_FORMAT,
-    "/api/admin/cost-routing": COST_ROUTING_ERROR_FORMAT,
-    "/api/admin/policies": POLICIES_ERROR_FORMAT,
-    "/v1/outposts": OUTPOSTS_ERROR_FORMAT,
-    "/api/admin/webhooks": WEBHOOKS_ERROR_FORMAT,
-    "/api/v1/admin/webhooks": WEBHOOKS_ERROR_FORMAT,
+    "/api/admin/content-filters": DETAIL.validating(400),
+    "/api/admin/cost-routing": CODED,
+    "/api/admin/policies": DETAIL.validating(400),
+    "/v1/outposts": CODED,
+    "/api/admin/webhooks": DETAIL.validating(400),
+    "/api/v1/admin/webhooks": DETAIL.validating(400),
     "/v1/files": GATEWAY,
     "/v1/batches": GATEWAY,
 }

@@ -6,8 +6,7 @@ from typing import Any, Final
 import msgspec
 from starlette.requests import Request
 
-from gatehouse.foundation.errors import FieldFault, PayloadTooLarge, Unprocessable
-from gatehouse.portal.config_import.errors import NotOnPlatform, PlatformUnreachable
+from gatehouse.foundation.errors import Conflict, FieldFault, PayloadTooLarge, Unavailable, Unprocessable
 from gatehouse.portal.config_import.schemas import ConfigImported
 from gatehouse.portal.errors import PortalOrganizationNotFound
 from gatehouse.portal.host import PortalHost
@@ -21,6 +20,15 @@ MAX_FILE_BYTES: Final = 1024 * 1024
 #: The platform imports a thousand rules and patterns in 15 seconds, or in a minute on a busy machine.
 _IMPORT_TIMEOUT_SECONDS: Final = 300.0
 _BYTE_POSITION: Final = re.compile(r" \(byte (\d+)\)$")
+
+
+class NotOnPlatform(Conflict):
+    message = "The organization does not exist on the platform yet: see its provisioning_status."
+
+
+class PlatformUnreachable(Unavailable):
+    # It is unknown whether the platform has imported parts of the file.
+    message = "The platform did not respond as expected. Try again in a moment: parts that were imported are skipped."
 
 
 async def take_over(

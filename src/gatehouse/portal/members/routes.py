@@ -6,8 +6,8 @@ from uuid import UUID
 from fastapi import APIRouter, Depends
 
 from gatehouse.portal.members import service, table
-from gatehouse.portal.members.errors import PortalMemberNotFound
 from gatehouse.portal.members.schemas import Member, MemberInvited, MemberUpdate, NewMember
+from gatehouse.portal.members.service import PortalMemberNotFound
 from gatehouse.portal.members.table import PortalMemberRow
 from gatehouse.portal.request.callers import RESPONSES, OrgAdmin, OrgMember
 from gatehouse.portal.request.injected import Changing, Session

@@ -4,18 +4,30 @@ from datetime import timedelta
 from typing import Final
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, NotFound
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets import tokens
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.identity import Role, shown_role
 from gatehouse.portal.members import table
-from gatehouse.portal.members.errors import AlreadyPortalMember, LastPortalAdmin
 from gatehouse.portal.members.schemas import Member, MemberInvited, NewMember
 from gatehouse.portal.members.table import PortalMemberRow
 
 #: Time for which an invitation is valid.
 INVITATION_LIFETIME: Final = timedelta(days=7)
+
+
+class PortalMemberNotFound(NotFound):
+    message = "Member not found"
+
+
+class AlreadyPortalMember(Conflict):
+    message = "email: a member or an invitation has this address already."
+
+
+class LastPortalAdmin(Conflict):
+    message = "This is the organization's last administrator: make another member an administrator first."
 
 
 async def invite(change: PortalChange, new: NewMember) -> MemberInvited:

@@ -4,15 +4,20 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
+from gatehouse.foundation.errors import NotFound
 from gatehouse.foundation.http.lists import OffsetWindow, offset_window
 from gatehouse.portal.notifications import service, table
-from gatehouse.portal.notifications.errors import NotificationNotFound
 from gatehouse.portal.notifications.schemas import Notification, Notifications
 from gatehouse.portal.notifications.table import NotificationRow
 from gatehouse.portal.request.callers import RESPONSES, OrgAdmin, OrgMember
 from gatehouse.portal.request.injected import Changing, Session, loaded
 
 router = APIRouter(prefix="/v1/orgs/{org_id}/notifications", tags=["Notifications"], responses=RESPONSES)
+
+
+class NotificationNotFound(NotFound):
+    message = "Notification not found"
+
 
 LoadedNotification = Annotated[
     NotificationRow, Depends(loaded(NotificationRow, "notification_id", NotificationNotFound))

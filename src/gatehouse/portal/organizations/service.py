@@ -8,18 +8,12 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, FieldFault, Unprocessable
 from gatehouse.foundation.secrets import tokens
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.portal import jobs
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.members import service as members
-from gatehouse.portal.organizations.errors import (
-    AlreadyCancelled,
-    AlreadyProvisioned,
-    PortalSlugTaken,
-    TenantTaken,
-    TenantUnknown,
-)
 from gatehouse.portal.organizations.jobs import deprovision, provision, update_details, update_entitlements
 from gatehouse.portal.organizations.schemas import NewOrganization, Organization, OrganizationCreated
 from gatehouse.portal.organizations.table import OrganizationRow
@@ -28,6 +22,27 @@ from gatehouse.portal.platform_link.client import PlatformClient, PlatformError
 
 #: Maximum time that a request waits for the platform's response.
 _PLATFORM_TIMEOUT_SECONDS: Final = 5.0
+
+
+class PortalSlugTaken(Conflict):
+    message = "slug: another organization uses it, or has used it."
+
+
+class TenantTaken(Conflict):
+    message = "tenant_id: the tenant belongs to another organization."
+
+
+class AlreadyCancelled(Conflict):
+    message = "The organization has already been cancelled."
+
+
+class AlreadyProvisioned(Conflict):
+    message = "The organization already exists on the platform."
+
+
+class TenantUnknown(Unprocessable):
+    def __init__(self) -> None:
+        super().__init__(faults=[FieldFault("tenant_id", "is not a tenant of the platform")])
 
 
 async def check_tenant(platform: PlatformClient, new: NewOrganization) -> None:

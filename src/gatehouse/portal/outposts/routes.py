@@ -8,9 +8,8 @@ from fastapi import APIRouter, Depends, Request
 from gatehouse.portal.host import TheHost
 from gatehouse.portal.notifications import table as notifications
 from gatehouse.portal.outposts import service, table
-from gatehouse.portal.outposts.errors import OutpostNotFound
 from gatehouse.portal.outposts.schemas import Heartbeat, NewHeartbeat, NewOutpost, Outpost, OutpostCertified
-from gatehouse.portal.outposts.service import CertificateIssuer
+from gatehouse.portal.outposts.service import CertificateIssuer, OutpostNotFound
 from gatehouse.portal.outposts.table import OutpostRow
 from gatehouse.portal.request.callers import (
     RESPONSES,

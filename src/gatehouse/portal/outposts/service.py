@@ -7,6 +7,7 @@ from uuid import UUID
 
 from gatehouse.foundation.certificates.authority import IssuedCertificate
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, NotFound
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
@@ -16,7 +17,6 @@ from gatehouse.portal.identity import OrgId
 from gatehouse.portal.keys.authorities import CERTIFICATE_LIFETIME, Authorities
 from gatehouse.portal.notifications import table as notifications
 from gatehouse.portal.outposts import table
-from gatehouse.portal.outposts.errors import OutpostNameTaken, OutpostRevoked, TooManyOutposts
 from gatehouse.portal.outposts.jobs import push_trust
 from gatehouse.portal.outposts.schemas import NewOutpost, Outpost, OutpostCertified
 from gatehouse.portal.outposts.table import CertificateRow, OutpostRow
@@ -27,6 +27,23 @@ RENEWAL_OVERLAP: Final = timedelta(hours=24)
 #: Maximum number of outposts of one organization. The platform accepts 20,000 outposts of all organizations together,
 #: and one organization must not use all of them.
 MAX_OUTPOSTS: Final = 500
+
+
+class OutpostNotFound(NotFound):
+    message = "Outpost not found"
+
+
+class OutpostNameTaken(Conflict):
+    message = "outpost_name: another outpost of the organization has this name."
+
+
+class TooManyOutposts(Conflict):
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The organization has {limit} outposts, which is the maximum: revoke an unused one first.")
+
+
+class OutpostRevoked(Conflict):
+    message = "The outpost has been revoked: register a new one."
 
 
 class CertificateIssuer:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.errors import Unauthenticated
+from gatehouse.foundation.errors import Conflict, Forbidden, NotFound, Unauthenticated
 from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.forms import BadForm
 from gatehouse.foundation.secrets.sealing import CannotOpen
@@ -30,23 +30,45 @@ from gatehouse.portal.request import browser
 from gatehouse.portal.request.callers import caller_of_token
 from gatehouse.portal.request.injected import changing
 from gatehouse.portal.sso import table
-from gatehouse.portal.sso.errors import (
-    AddressUnproven,
-    AnothersInvitation,
-    InvitationNotFound,
-    MemberAlready,
-    NotAMember,
-    RefreshedTooLong,
-    SignInAgain,
-)
 from gatehouse.portal.sso.schemas import SsoSession, SsoToken
 from gatehouse.portal.tokens import service as tokens
-from gatehouse.portal.tokens.errors import AlreadyRevoked
+from gatehouse.portal.tokens.service import AlreadyRevoked
 
 #: Maximum time for the sign-in at the platform, and then for the choice of an organization.
 SIGN_IN_SECONDS: Final = 600
 TOKEN_SECONDS: Final = 3600
 _CONTEXT: Final = b"portal sign-in"
+
+
+class NotAMember(Forbidden):
+    message = "You are not a member of this organization."
+
+
+class SignInAgain(Unauthenticated):
+    message = "You signed in too long ago. Sign in again."
+
+
+class RefreshedTooLong(Unauthenticated):
+    message = "The series of this token began a year ago. Issue a new token with the portal's admin key."
+
+
+class InvitationNotFound(NotFound):
+    message = "The invitation does not exist, has expired, was used, or was withdrawn."
+
+
+class AnothersInvitation(Forbidden):
+    message = "The invitation is for another address than that of your account."
+
+
+class AddressUnproven(Forbidden):
+    message = (
+        "Your address is not verified: the organization at which you sign in has not verified its domain on the"
+        " platform."
+    )
+
+
+class MemberAlready(Conflict):
+    message = "You are already a member of this organization."
 
 
 def begin(host: PortalHost, next_page: str) -> tuple[SignIn, str]:

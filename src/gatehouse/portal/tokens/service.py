@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from gatehouse.foundation.clock import Clock, utc_now
+from gatehouse.foundation.errors import Conflict, NotFound
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.identity import shown_role
@@ -13,9 +14,16 @@ from gatehouse.portal.members import table as members
 from gatehouse.portal.members.table import PortalMemberRow
 from gatehouse.portal.organizations.table import OrganizationRow
 from gatehouse.portal.tokens import table
-from gatehouse.portal.tokens.errors import AlreadyRevoked, TokenNotFound
 from gatehouse.portal.tokens.schemas import IssuedToken
 from gatehouse.portal.tokens.table import RevokedTokenRow
+
+
+class TokenNotFound(NotFound):
+    message = "No token of this organization has this jti."
+
+
+class AlreadyRevoked(Conflict):
+    message = "The token has already been revoked."
 
 
 async def issue(

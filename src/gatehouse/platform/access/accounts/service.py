@@ -8,9 +8,9 @@ from fastapi import Request
 
 from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, Forbidden
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.platform.access.accounts import table
-from gatehouse.platform.access.accounts.errors import MailNotConfigured, RegistrationClosed, WrongPassword
 from gatehouse.platform.access.accounts.schemas import (
     AddressConfirmation,
     PasswordChange,
@@ -32,6 +32,23 @@ from gatehouse.platform.request.ports import Host
 
 #: Lifetime of a reset link that was requested by mail. It is short because anybody can request one for any address.
 _REQUESTED_RESET_LIFETIME: Final = timedelta(hours=1)
+
+
+class RegistrationClosed(Forbidden):
+    code = "registration_closed"
+    message = "Registration needs an invitation, or an address of a domain with self-registration."
+    error_format = "error_message"
+
+
+class MailNotConfigured(Conflict):
+    code = "mail_not_configured"
+    message = "The platform sends no mail. Ask an administrator of your organization for a link to set a new password."
+    error_format = "error_message"
+
+
+class WrongPassword(Forbidden):
+    code = "wrong_password"
+    message = "current_password: this is not your password."
 
 
 async def register(request: Request, host: Host, body: Registration) -> UserRow | None:

@@ -5,11 +5,16 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
+from gatehouse.foundation.errors import Forbidden
 from gatehouse.platform.access.browser.cookie import is_over_https
-from gatehouse.platform.access.browser.errors import ForeignOrigin
 from gatehouse.platform.request.ports import Host
 
 _SAME_ORIGIN: Final = "same-origin"
+
+
+class ForeignOrigin(Forbidden):
+    code = "foreign_origin"
+    message = "Only pages of this platform can exchange the session cookie."
 
 
 def is_own_origin(origin: str, request: Request, host: Host) -> bool:

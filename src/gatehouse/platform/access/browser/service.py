@@ -7,9 +7,9 @@ from uuid import UUID
 from starlette.requests import Request
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.browser import cookie, table
-from gatehouse.platform.access.browser.errors import BrowserSessionMissing
 from gatehouse.platform.access.browser.origin import require_same_origin
 from gatehouse.platform.access.browser.schemas import SessionToken, SignedInOrganization
 from gatehouse.platform.access.browser.table import BrowserSessionRow
@@ -31,6 +31,11 @@ from gatehouse.platform.request.ports import Host
 
 #: Lifetime of an access token for a page. It is short because a page can exchange its cookie again at any time.
 _TOKEN_SECONDS: Final = 300
+
+
+class BrowserSessionMissing(Unauthenticated):
+    code = "browser_session_missing"
+    message = "No session is open in this browser. Sign in at /login."
 
 
 async def open_in_browser(

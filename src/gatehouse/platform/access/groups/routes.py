@@ -13,7 +13,6 @@ from gatehouse.foundation.http.lists import (
     sort_parameter,
 )
 from gatehouse.platform.access.groups import service
-from gatehouse.platform.access.groups.errors import GroupNotFound
 from gatehouse.platform.access.groups.schemas import (
     Group,
     GroupList,
@@ -26,6 +25,7 @@ from gatehouse.platform.access.groups.schemas import (
     Override,
     Sort,
 )
+from gatehouse.platform.access.groups.service import GroupNotFound
 from gatehouse.platform.access.groups.table import (
     GroupFilters,
     GroupRow,

@@ -7,18 +7,13 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, NotFound, Unprocessable
+from gatehouse.foundation.http.envelopes import ParameterFault
 from gatehouse.foundation.http.lists import OptionalWindow
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.groups import table
-from gatehouse.platform.access.groups.errors import (
-    AlreadyMember,
-    BadOverrides,
-    GroupNameTaken,
-    MemberNotFound,
-    TooManyGroups,
-)
 from gatehouse.platform.access.groups.schemas import (
     Group,
     GroupList,
@@ -35,6 +30,38 @@ from gatehouse.platform.changes.change import Change
 
 #: Maximum number of groups of an organization.
 MAX_GROUPS: Final = 10_000
+
+
+class GroupNotFound(NotFound):
+    message = "Group not found"
+
+
+class MemberNotFound(NotFound):
+    message = "The user is not a member of the group"
+
+
+class GroupNameTaken(Conflict):
+    code = "group_name_taken"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is a group called {name!r} already.")
+
+
+class AlreadyMember(Conflict):
+    code = "already_member"
+    message = "The user is a member of the group already."
+
+
+class TooManyGroups(Conflict):
+    code = "too_many_groups"
+    message = "The organization has the maximum number of groups. Remove some first."
+
+
+class BadOverrides(Unprocessable):
+    """Invalid overrides. `faults` are pairs of the position in the body and the message about its `entity_type`."""
+
+    def __init__(self, faults: Sequence[tuple[int, str]]) -> None:
+        super().__init__(faults=[ParameterFault(("body", index, "entity_type"), message) for index, message in faults])
 
 
 async def list_groups(session: AsyncSession, window: OptionalWindow, filters: GroupFilters, *, sort: Sort) -> GroupList:

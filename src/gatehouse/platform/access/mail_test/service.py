@@ -4,13 +4,13 @@ from typing import Final
 from uuid import UUID
 
 from gatehouse.foundation import emails
+from gatehouse.foundation.errors import Conflict
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.mail.message import parse_sender
 from gatehouse.foundation.mail.sending import SEND_TIMEOUT_SECONDS, MailNotSent, send
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.access.mail.rendering import trial_mail
-from gatehouse.platform.access.mail_test.errors import MailServerNotSet, NoAddress
 from gatehouse.platform.access.mail_test.schemas import TestMailQueued
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.background.jobs import JOBS, Tools
@@ -19,6 +19,16 @@ from gatehouse.platform.organization.tenants.table import TenantRecord
 
 #: Time limit of a job, which sends the mail and runs a few SQL statements.
 _JOB_TIMEOUT_SECONDS: Final = SEND_TIMEOUT_SECONDS + 30.0
+
+
+class MailServerNotSet(Conflict):
+    code = "mail_server_not_set"
+    message = "The platform sends no mail. Its operator sets SMTP_URL, MAIL_FROM and PUBLIC_URL."
+
+
+class NoAddress(Conflict):
+    code = "no_address"
+    message = "A test mail goes to the caller's own address, and this caller has none. Call as a person."
 
 
 async def queue_test(change: Change, settings: Settings) -> TestMailQueued:

@@ -8,23 +8,43 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 from gatehouse.foundation.http.lists import OffsetWindow
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.groups.table import GroupRow
 from gatehouse.platform.access.model_access import table
-from gatehouse.platform.access.model_access.errors import (
-    RuleExists,
-    RuleNotFound,
-    TooManyAccessRules,
-    UnknownCatalogModel,
-)
 from gatehouse.platform.access.model_access.schemas import ModelRules, NewRule
 from gatehouse.platform.access.model_access.table import ModelAccessRow
 from gatehouse.platform.changes.change import Change
 
 #: Maximum number of rules of an organization.
 MAX_RULES: Final = 20_000
+
+
+class RuleNotFound(NotFound):
+    message = "The group has no rule for this model"
+
+
+class RuleExists(Conflict):
+    code = "rule_exists"
+    message = "The group has a rule for this model already. Remove it first."
+
+
+class TooManyAccessRules(Conflict):
+    code = "too_many_rules"
+    message = "The organization has the maximum number of model access rules. Remove some first."
+
+
+class UnknownCatalogModel(Unprocessable):
+    """The model is not in the catalog. A rule with a misspelled name would silently have no effect."""
+
+    def __init__(self) -> None:
+        message = (
+            "is not in the catalog: write provider/model-id, that is `provider` and `model_id` of an entry of"
+            " GET /api/admin/models/catalog with a slash between them"
+        )
+        super().__init__(faults=[FieldFault("model_id", message)])
 
 
 async def create(change: Change, group: GroupRow, new: NewRule) -> ModelAccessRow:

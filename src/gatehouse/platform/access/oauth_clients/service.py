@@ -9,18 +9,12 @@ from uuid import UUID, uuid4
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.engine.rate_limits.selection import CLIENT_TIERS
-from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.clock import iso, utc_now
+from gatehouse.foundation.errors import Conflict, Forbidden, NotFound
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.oauth_clients import table
-from gatehouse.platform.access.oauth_clients.errors import (
-    ClientTenantNotFound,
-    GrantExceeded,
-    OAuthClientNotFound,
-    PlatformWideIsForOperators,
-    TooManySecrets,
-)
 from gatehouse.platform.access.oauth_clients.schemas import (
     NewOAuthClient,
     OAuthClientCreated,
@@ -39,6 +33,37 @@ MAX_EARLIER_SECRETS: Final = 3
 
 #: In ascending order.
 _TIERS = tuple(CLIENT_TIERS)
+
+
+class OAuthClientNotFound(NotFound):
+    message = "OAuth client not found"
+
+
+class ClientTenantNotFound(NotFound):
+    """`tenant_id` names no organization, or one that the caller cannot see."""
+
+    message = "Organization not found"
+
+
+class PlatformWideIsForOperators(Forbidden):
+    message = "Only an operator can create platform-wide clients: name an organization as tenant_id."
+
+
+class TooManySecrets(Conflict):
+    code = "too_many_secrets"
+    error_format = "error_message"
+
+    def __init__(self, maximum: int, until: datetime) -> None:
+        super().__init__(
+            f"{maximum} earlier secrets are still accepted, which is the maximum. Try again after {iso(until)}, or send"
+            " grace_period_seconds 0, which ends them now."
+        )
+
+
+class GrantExceeded(Forbidden):
+    """A machine, or a key with scopes, tried to grant rights that it does not have."""
+
+    code = "grant_exceeded"
 
 
 async def find(session: AsyncSession, caller: Caller, client_id: UUID, *, lock: bool) -> OAuthClientRow:

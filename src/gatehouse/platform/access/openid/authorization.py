@@ -9,9 +9,9 @@ from uuid import UUID
 import msgspec
 from starlette.responses import RedirectResponse
 
+from gatehouse.foundation.errors import BadRequest
 from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.forms import BadForm
-from gatehouse.platform.access.openid.errors import BadAuthorizationRequest
 from gatehouse.platform.access.tokens.claims import BY_SCOPE
 from gatehouse.platform.access.tokens.codes import CodeGrant
 from gatehouse.platform.access.tokens.table import Client
@@ -21,6 +21,10 @@ _MAX_QUERY_CHARACTERS: Final = 8192
 _MAX_VALUE_CHARACTERS: Final = 1024
 _match_challenge: Final = re.compile(r"[A-Za-z0-9_-]{43}").fullmatch
 _match_seconds: Final = re.compile(r"[0-9]{1,9}").fullmatch
+
+
+class BadAuthorizationRequest(BadRequest):
+    message = "The application sent you here with a request that is not valid. Go back to it and try again."
 
 
 class AuthorizationError(Exception):

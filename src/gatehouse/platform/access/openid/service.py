@@ -10,14 +10,18 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import NotFound, Unauthenticated
 from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.lists import BadCursor
 from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access import browser
 from gatehouse.platform.access.oauth_clients.redirects import origin
 from gatehouse.platform.access.openid import authorization, table
-from gatehouse.platform.access.openid.authorization import AuthorizationError, AuthorizationRequest
-from gatehouse.platform.access.openid.errors import BadAccessToken, BadAuthorizationRequest, NoPublicAddress
+from gatehouse.platform.access.openid.authorization import (
+    AuthorizationError,
+    AuthorizationRequest,
+    BadAuthorizationRequest,
+)
 from gatehouse.platform.access.sessions.service import as_caller
 from gatehouse.platform.access.sessions.table import SessionRow
 from gatehouse.platform.access.tokens import claims, codes
@@ -31,6 +35,19 @@ from gatehouse.platform.request.ports import Host
 #: Maximum time from an authorization request to the end of the sign-in that it required.
 _SIGN_IN_TIMEOUT_MILLISECONDS: Final = 30 * 60 * 1000
 _CURSOR_CONTEXT: Final = "openid asked_at"
+
+
+class NoPublicAddress(NotFound):
+    code = "no_public_url"
+    message = "Signing in to other applications is not set up here. The operator of this service has to set PUBLIC_URL."
+
+
+class BadAccessToken(Unauthenticated):
+    code = "invalid_token"
+    message = "The access token is not valid, has expired, or its session has ended."
+
+    def __init__(self) -> None:
+        super().__init__(headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})
 
 
 def issuer(host: Host) -> str:

@@ -1,4 +1,4 @@
-"""The platform's own pages, with their script and template functions."""
+"""The platform's own pages, with their script, template functions and error format."""
 
 from pathlib import Path
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 import segno
 from markupsafe import Markup
 
-from gatehouse.foundation.http.pages import Pages
+from gatehouse.foundation.http.pages import Pages, errors
 
 
 def qr_code(text: str) -> Markup:
@@ -24,3 +24,5 @@ PAGES: Final = Pages(
     functions={"qr_code": qr_code},
 )
 page = PAGES.page
+#: The error format of every path with pages.
+ERROR_FORMAT: Final = errors.error_format(PAGES)

@@ -8,8 +8,8 @@ from typing import Final
 
 from PIL import Image, ImageOps
 
+from gatehouse.foundation.errors import BadRequest, Unavailable
 from gatehouse.foundation.tasks import BoundedThreadPool
-from gatehouse.platform.access.preferences.errors import NotAPicture, TooManyPictures
 
 #: Width and height in pixels.
 SIZE_PIXELS: Final = 256
@@ -21,6 +21,17 @@ MAX_PIXELS: Final = 4096 * 4096
 MAX_SCANS: Final = 100
 _SCAN_MARKER: Final = b"\xff\xda"
 _MAX_WAITING_PICTURES: Final = 8
+
+
+class NotAPicture(BadRequest):
+    code = "unsupported_image"
+    message = "file: this is neither a PNG nor a JPEG picture that can be read, of at most 16 megapixels."
+
+
+class TooManyPictures(Unavailable):
+    code = "pictures_busy"
+    message = "Too many pictures at once; try again in a moment."
+
 
 _POOL: Final = BoundedThreadPool("pictures", threads=1, max_waiting=_MAX_WAITING_PICTURES, busy=TooManyPictures)
 

@@ -7,8 +7,8 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 
+from gatehouse.foundation.errors import NotFound
 from gatehouse.platform.access.preferences import pictures, table, uploads
-from gatehouse.platform.access.preferences.errors import AvatarNotFound
 from gatehouse.platform.access.preferences.schemas import Preferences, PreferencesUpdate
 from gatehouse.platform.access.preferences.table import StoredPreferences
 from gatehouse.platform.access.users.errors import UserNotFound
@@ -17,6 +17,10 @@ from gatehouse.platform.request.injected import SplitTransactions
 
 #: Hexadecimal digits of a picture's digest, enough to make the URLs of a user's pictures unique.
 _DIGEST_CHARACTERS: Final = 32
+
+
+class AvatarNotFound(NotFound):
+    message = "The user has no avatar"
 
 
 async def read(session: AsyncSession, user_id: UUID, public_url: str | None) -> Preferences:

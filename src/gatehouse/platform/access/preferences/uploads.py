@@ -7,8 +7,10 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from gatehouse.platform.access.preferences.errors import MAX_PICTURE_BYTES, BadAvatarForm, NoFile, PictureTooLarge
+from gatehouse.foundation.errors import BadRequest, FieldFault, PayloadTooLarge, Unprocessable
 
+#: Maximum size of an uploaded picture.
+MAX_PICTURE_BYTES: Final = 1024 * 1024
 #: Maximum size of the form in addition to its file.
 _MAX_FORM_OVERHEAD_BYTES: Final = 16 * 1024
 
@@ -34,6 +36,19 @@ UPLOAD_OPENAPI: Final[dict[str, Any]] = {
         },
     }
 }
+
+
+class PictureTooLarge(PayloadTooLarge):
+    message = f"file: a picture may have at most {MAX_PICTURE_BYTES} bytes."
+
+
+class BadAvatarForm(BadRequest):
+    message = "The form cannot be read: send multipart/form-data with the part `file`."
+
+
+class NoFile(Unprocessable):
+    def __init__(self) -> None:
+        super().__init__(faults=[FieldFault("file", "Field required: a picture, as multipart/form-data")])
 
 
 async def read_picture(request: Request) -> bytes:

@@ -13,8 +13,8 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.access import linking
 from gatehouse.platform.access.groups import service as groups
-from gatehouse.platform.access.groups.errors import GroupNameTaken
 from gatehouse.platform.access.groups.schemas import GroupUpdate, NewGroup
+from gatehouse.platform.access.groups.service import GroupNameTaken
 from gatehouse.platform.access.groups.table import GroupRow
 from gatehouse.platform.access.scim import table
 from gatehouse.platform.access.scim.errors import InvalidValue, UniquenessConflict

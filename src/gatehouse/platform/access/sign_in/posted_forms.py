@@ -10,7 +10,7 @@ from gatehouse.foundation.errors import Refusal, Unprocessable
 from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.bodies import Body
 from gatehouse.foundation.http.forms import BadForm
-from gatehouse.platform.access.pages.errors import BadPageRequest
+from gatehouse.foundation.http.pages.errors import BadPageRequest
 from gatehouse.platform.access.sign_in import paths, proof
 from gatehouse.platform.request.ports import TheHost
 

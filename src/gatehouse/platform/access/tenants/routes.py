@@ -6,7 +6,6 @@ from uuid import UUID
 from fastapi import APIRouter, Depends
 
 from gatehouse.platform.access.tenants import service
-from gatehouse.platform.access.tenants.errors import TenantNotFound
 from gatehouse.platform.access.tenants.schemas import (
     EntitlementsUpdate,
     NewTenant,
@@ -16,6 +15,7 @@ from gatehouse.platform.access.tenants.schemas import (
     TenantCreated,
     TenantUpdate,
 )
+from gatehouse.platform.access.tenants.service import TenantNotFound
 from gatehouse.platform.organization.tenants.table import TenantRecord, lock_tenant
 from gatehouse.platform.request.callers import RESPONSES, PlatformClient
 from gatehouse.platform.request.injected import Changing, Session

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, NotFound
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.platform.access.api_keys import service as api_keys
 from gatehouse.platform.access.api_keys.schemas import NewApiKey
 from gatehouse.platform.access.api_keys.table import by_digest
-from gatehouse.platform.access.tenants.errors import IdTaken, KeyTaken, OwnerNotAdmin, TenantOfOperators
 from gatehouse.platform.access.tenants.schemas import (
     InvitedOwner,
     NewTenant,
@@ -34,6 +34,30 @@ MONTHLY_REQUESTS: Final[dict[str, int | None]] = {"starter": 10_000, "business":
 
 #: Maps a column to its name in the organization's own settings.
 _SETTING_NAMES: Final = {"name": "display_name", "contact_email": "contact_email"}
+
+
+class TenantNotFound(NotFound):
+    message = "Tenant not found"
+
+
+class IdTaken(Conflict):
+    code = "tenant_exists"
+    message = "id: there is or was an organization with this id."
+
+
+class KeyTaken(Conflict):
+    code = "key_taken"
+    message = "key_sha256: it is the hash of another organization's key."
+
+
+class OwnerNotAdmin(Conflict):
+    code = "owner_not_admin"
+    message = "email: this user of the organization is not an active administrator."
+
+
+class TenantOfOperators(Conflict):
+    code = "tenant_of_operators"
+    message = "The platform's operators belong to the tenant `default`, so it cannot be deleted."
 
 
 async def create(change: Change, new: NewTenant) -> TenantCreated:

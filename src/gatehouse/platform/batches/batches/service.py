@@ -5,10 +5,11 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.exchange import Identified
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller
-from gatehouse.platform.batches.batches.errors import BatchHasEnded, BatchNotFound, InputFileNotFound
+from gatehouse.platform.batches.batches.errors import BatchHasEnded, BatchNotFound
 from gatehouse.platform.batches.batches.schemas import (
     BatchError,
     BatchErrors,
@@ -21,9 +22,8 @@ from gatehouse.platform.batches.batches.schemas import (
     RequestCounts,
 )
 from gatehouse.platform.batches.creation import lines, storing
-from gatehouse.platform.batches.files.errors import FileNotFound
+from gatehouse.platform.batches.files.service import FileNotFound, uploaded
 from gatehouse.platform.batches.files.service import load as load_file
-from gatehouse.platform.batches.files.service import uploaded
 from gatehouse.platform.batches.ids import BATCH_PREFIX, FILE_PREFIX, parse_id, shown_id
 from gatehouse.platform.batches.storage import table
 from gatehouse.platform.batches.storage.table import BatchRow, FileRow
@@ -32,6 +32,11 @@ from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.platform.request.ports import Host
 
 API = "openai"
+
+
+class InputFileNotFound(InvalidField):
+    def __init__(self) -> None:
+        super().__init__("input_file_id", "You have no such file with the purpose `batch`.")
 
 
 async def load(session: AsyncSession, caller: Caller, batch_id: UUID | None, *, lock: bool = False) -> BatchRow:

@@ -9,9 +9,8 @@ import msgspec
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import Identified
-from gatehouse.foundation.errors import Refusal
+from gatehouse.foundation.errors import BadRequest, Refusal
 from gatehouse.ingress.gateway import MODEL_CALLS
-from gatehouse.platform.batches.creation.errors import EmptyBatch, InvalidLine, TooManyLines
 from gatehouse.platform.batches.creation.estimates import estimate_call
 from gatehouse.policy.budgets import CallAmounts
 
@@ -24,6 +23,31 @@ _BAD_CUSTOM_ID: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 #: Maximum number of lines, and of bytes, that are read before the event loop runs other tasks.
 _LINES_PER_STEP: Final = 20
 _BYTES_PER_STEP: Final = 64 * 1024
+
+
+class InvalidLine(BadRequest):
+    """A line of a batch is not valid. `param` identifies the line, and the field in it."""
+
+    code = "invalid_batch_line"
+
+    def __init__(self, place: str, message: str) -> None:
+        super().__init__(f"{place}: {message}", param=place)
+
+
+class TooManyLines(BadRequest):
+    code = "too_many_batch_lines"
+
+    def __init__(self, param: str, limit: int) -> None:
+        super().__init__(
+            f"A batch may have at most {limit} lines (BATCH_MAX_LINES). Send several batches.", param=param
+        )
+
+
+class EmptyBatch(BadRequest):
+    code = "empty_batch"
+
+    def __init__(self, param: str) -> None:
+        super().__init__("The batch has no lines. Send at least one.", param=param)
 
 
 class OpenAILine(msgspec.Struct, forbid_unknown_fields=True):

@@ -9,11 +9,11 @@ from sqlalchemy import delete, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import NotFound
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform.batches.files.errors import FileNotFound
 from gatehouse.platform.batches.files.schemas import File, FileList
 from gatehouse.platform.batches.files.uploads import FileUpload
 from gatehouse.platform.batches.ids import FILE_PREFIX, shown_id
@@ -33,6 +33,11 @@ _DELETE_RESULTS: Final = text(
     " UPDATE batches SET stored_bytes = stored_bytes - (SELECT coalesce(sum(result_bytes), 0) FROM lines)"
     " WHERE id = :batch"
 )
+
+
+class FileNotFound(NotFound):
+    code = "file_not_found"
+    message = "No such file. It may have expired."
 
 
 async def load(session: AsyncSession, caller: Caller, file_id: UUID | None, *, lock: bool = False) -> FileRow:

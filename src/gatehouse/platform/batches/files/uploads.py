@@ -7,7 +7,8 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from gatehouse.platform.batches.files.errors import BadLifetime, MalformedUpload, NoUploadedFile, PurposeNotServed
+from gatehouse.engine.conversation.errors import InvalidField
+from gatehouse.foundation.errors import BadRequest
 
 _MAX_NAME_CHARACTERS: Final = 255
 _MAX_FIELD_BYTES: Final = 1024
@@ -45,6 +46,26 @@ UPLOAD_OPENAPI: Final[dict[str, Any]] = {
         },
     }
 }
+
+
+class MalformedUpload(BadRequest):
+    code = "invalid_form"
+    message = "The form cannot be read. Send multipart/form-data with the parts `file` and `purpose`."
+
+
+class NoUploadedFile(InvalidField):
+    def __init__(self) -> None:
+        super().__init__("file", "Send the part `file` with a file name.")
+
+
+class PurposeNotServed(InvalidField):
+    def __init__(self) -> None:
+        super().__init__("purpose", "Send the purpose `batch`. Files of other purposes are not stored.")
+
+
+class BadLifetime(InvalidField):
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"expires_after.{name}", message)
 
 
 class FileUpload(NamedTuple):

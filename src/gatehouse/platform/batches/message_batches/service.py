@@ -9,12 +9,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.engine.conversation.errors import InvalidField, MalformedCall
 from gatehouse.engine.exchange import Identified
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.batches.batches.errors import BatchHasEnded, BatchNotFound
 from gatehouse.platform.batches.creation import lines, storing
 from gatehouse.platform.batches.creation.lines import MESSAGES_ENDPOINT, MessagesRequest
 from gatehouse.platform.batches.ids import MESSAGE_BATCH_PREFIX, shown_id
-from gatehouse.platform.batches.message_batches.errors import MessageBatchNotEnded
 from gatehouse.platform.batches.message_batches.schemas import MessageBatch, MessageBatchList, MessageRequestCounts
 from gatehouse.platform.batches.storage import table
 from gatehouse.platform.batches.storage.table import BatchRow
@@ -23,6 +23,11 @@ from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.platform.request.ports import Host
 
 API: Final = "anthropic"
+
+
+class MessageBatchNotEnded(Conflict):
+    code = "batch_not_ended"
+    message = "The batch has not ended yet. Wait until its processing_status is `ended`, or cancel it."
 
 
 class _Creation(msgspec.Struct, forbid_unknown_fields=True):

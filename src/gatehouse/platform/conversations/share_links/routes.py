@@ -15,8 +15,8 @@ from gatehouse.platform.conversations.conversations.errors import ConversationNo
 from gatehouse.platform.conversations.conversations.owners import OwnerReader, OwnerWriter
 from gatehouse.platform.conversations.conversations.table import ConversationRow
 from gatehouse.platform.conversations.share_links import service, table
-from gatehouse.platform.conversations.share_links.errors import ShareLinkNotFound
 from gatehouse.platform.conversations.share_links.schemas import SharedConversation, ShareLink
+from gatehouse.platform.conversations.share_links.service import ShareLinkNotFound
 from gatehouse.platform.conversations.share_links.table import ShareLinkRow
 from gatehouse.platform.request.callers import RESPONSES
 from gatehouse.platform.request.injected import Changing, Session, loaded

@@ -7,6 +7,7 @@ from uuid import uuid4
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, NotFound
 from gatehouse.foundation.http.lists import CursorWindow
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets import tokens
@@ -16,7 +17,6 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.conversations.conversations import service as conversations
 from gatehouse.platform.conversations.conversations.table import ConversationRow
 from gatehouse.platform.conversations.share_links import table
-from gatehouse.platform.conversations.share_links.errors import ShareLinkNotFound, TooManyShareLinks
 from gatehouse.platform.conversations.share_links.schemas import ShareLink
 from gatehouse.platform.conversations.share_links.table import ShareLinkRow
 from gatehouse.platform.request.ports import Host
@@ -25,6 +25,20 @@ from gatehouse.platform.request.ports import Host
 SHARED_PATH: Final = "/api/conversations/shared"
 
 _MAX_LINKS: Final = 1_000
+
+
+class ShareLinkNotFound(NotFound):
+    """The link does not exist, it is revoked, or its owner was deactivated. The message does not distinguish these
+    cases."""
+
+    message = "Share link not found"
+
+
+class TooManyShareLinks(Conflict):
+    code = "too_many_share_links"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"A conversation may have at most {limit} share links, including revoked links.")
 
 
 def token_context(link_id: object) -> bytes:

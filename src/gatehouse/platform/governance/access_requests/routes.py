@@ -17,8 +17,8 @@ from gatehouse.platform.governance.access_requests.schemas import (
     Status,
 )
 from gatehouse.platform.governance.access_requests.table import AccessRequestRow, page_of_requests
-from gatehouse.platform.governance.approvals.errors import MayNotApprove
 from gatehouse.platform.governance.approvals.schemas import Decision
+from gatehouse.platform.governance.approvals.service import MayNotApprove
 from gatehouse.platform.request.callers import (
     RESPONSES,
     Admin,

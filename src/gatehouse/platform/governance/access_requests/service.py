@@ -26,9 +26,8 @@ from gatehouse.platform.governance.access_requests.schemas import (
     RequestableModel,
 )
 from gatehouse.platform.governance.access_requests.table import AccessRequestRow
-from gatehouse.platform.governance.approvals.errors import MayNotApprove
 from gatehouse.platform.governance.approvals.schemas import Decision
-from gatehouse.platform.governance.approvals.service import check_approver
+from gatehouse.platform.governance.approvals.service import MayNotApprove, check_approver
 
 #: Maximum number of pending requests of one user, and of an organization.
 MAX_PENDING_PER_USER: Final = 20

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends
 
 from gatehouse.foundation.http.lists import PageWindow, page_window, sort_parameter
 from gatehouse.platform.governance.approvals import service
-from gatehouse.platform.governance.approvals.errors import ApprovalNotFound, MayNotApprove, SortsPendingOnly
 from gatehouse.platform.governance.approvals.schemas import Approval, ApprovalsPage, Decision, Sort, Status
+from gatehouse.platform.governance.approvals.service import ApprovalNotFound, MayNotApprove, SortsPendingOnly
 from gatehouse.platform.governance.approvals.table import ApprovalRow, page_of_approvals
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import (

@@ -14,7 +14,6 @@ from gatehouse.foundation.http.lists import (
     windowed,
 )
 from gatehouse.platform.governance.compliance_bundles import page, reporting, service
-from gatehouse.platform.governance.compliance_bundles.errors import BundleNotFound, InvalidBundleId
 from gatehouse.platform.governance.compliance_bundles.schemas import (
     MAX_IMPORTED_BUNDLES,
     Bundle,
@@ -30,6 +29,7 @@ from gatehouse.platform.governance.compliance_bundles.schemas import (
     State,
     Summary,
 )
+from gatehouse.platform.governance.compliance_bundles.service import BundleNotFound, InvalidBundleId
 from gatehouse.platform.governance.compliance_bundles.table import BundleRow, list_query
 from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader

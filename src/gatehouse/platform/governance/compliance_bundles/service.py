@@ -7,16 +7,12 @@ from typing import Any, Final, Literal
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import BadRequest, Conflict, NotFound
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.governance.compliance_bundles.errors import (
-    BundleNameTaken,
-    DuplicateBundleName,
-    TooManyBundles,
-)
 from gatehouse.platform.governance.compliance_bundles.schemas import (
     EXPORT_VERSION,
     MAX_BUNDLES,
@@ -37,6 +33,33 @@ from gatehouse.platform.governance.compliance_bundles.table import (
 
 #: Fields whose change resets the acknowledgement.
 _ACKNOWLEDGED_FIELDS: Final = frozenset({"regulatory_framework", "version", "seed_rule_mappings"})
+
+
+class BundleNotFound(NotFound):
+    message = "Compliance bundle not found"
+
+
+class InvalidBundleId(BadRequest):
+    message = "Invalid bundle_id format"
+
+
+class BundleNameTaken(Conflict):
+    code = "bundle_name_taken"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"A compliance bundle named {name!r} already exists.")
+
+
+class TooManyBundles(Conflict):
+    code = "too_many_bundles"
+    message = "The organization has the maximum number of compliance bundles. Remove some first."
+
+
+class DuplicateBundleName(Conflict):
+    code = "bundle_name_twice"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The file contains two bundles named {name!r}.")
 
 
 async def create(change: Change, new: NewBundle) -> BundleRow:

@@ -12,7 +12,6 @@ from gatehouse.foundation.http.lists import (
     windowed,
 )
 from gatehouse.platform.governance.content_filters import service
-from gatehouse.platform.governance.content_filters.errors import ContentFilterNotFound
 from gatehouse.platform.governance.content_filters.schemas import (
     ContentFilter,
     ContentFilterUpdate,
@@ -21,6 +20,7 @@ from gatehouse.platform.governance.content_filters.schemas import (
     NewContentFilter,
     Sort,
 )
+from gatehouse.platform.governance.content_filters.service import ContentFilterNotFound
 from gatehouse.platform.governance.content_filters.table import ContentFilterRow, list_query
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import (

@@ -8,11 +8,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.calls import content_filters
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance.content_filters import config
-from gatehouse.platform.governance.content_filters.errors import BadScope, TooManyFilters
 from gatehouse.platform.governance.content_filters.schemas import (
     ContentFilter,
     ContentFilterUpdate,
@@ -32,6 +32,22 @@ from gatehouse.platform.request.injected import SplitTransactions
 
 #: Maximum number of filters of an organization.
 MAX_FILTERS: Final = 1_000
+
+
+class ContentFilterNotFound(NotFound):
+    message = "Content filter not found"
+
+
+class TooManyFilters(Conflict):
+    code = "too_many_filters"
+    message = "The organization has the maximum number of content filters or of keywords in them. Remove some first."
+
+
+class BadScope(Unprocessable):
+    """`scope` and `group_id` contradict each other, or the group does not exist."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(faults=[FieldFault("group_id", fault)])
 
 
 async def create(change: Change, new: NewContentFilter) -> ContentFilterRow:

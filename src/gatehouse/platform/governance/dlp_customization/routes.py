@@ -12,7 +12,6 @@ from gatehouse.foundation.http.lists import (
     windowed,
 )
 from gatehouse.platform.governance.dlp_customization import service
-from gatehouse.platform.governance.dlp_customization.errors import CustomPatternNotFound, SuppressionNotFound
 from gatehouse.platform.governance.dlp_customization.schemas import (
     CustomPattern,
     CustomPatternUpdate,
@@ -20,6 +19,7 @@ from gatehouse.platform.governance.dlp_customization.schemas import (
     NewSuppression,
     Suppression,
 )
+from gatehouse.platform.governance.dlp_customization.service import CustomPatternNotFound, SuppressionNotFound
 from gatehouse.platform.governance.dlp_customization.table import (
     CustomPatternRow,
     SuppressionRow,

@@ -4,18 +4,12 @@ from typing import Any, Final
 
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.errors import Refusal
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Refusal, Unprocessable
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance import checked_patterns
-from gatehouse.platform.governance.dlp_customization.errors import (
-    PatternNameTaken,
-    SuppressedAlready,
-    TooManyPatterns,
-    UnknownPattern,
-)
 from gatehouse.platform.governance.dlp_customization.schemas import (
     CustomPatternUpdate,
     NewCustomPattern,
@@ -25,6 +19,37 @@ from gatehouse.platform.governance.dlp_customization.table import CustomPatternR
 from gatehouse.platform.governance.dlp_fields import MAX_CUSTOM_PATTERNS
 
 _BUILT_IN_IDS: Final = frozenset(pattern.id for pattern in BUILT_IN)
+
+
+class SuppressionNotFound(NotFound):
+    message = "Suppression not found"
+
+
+class CustomPatternNotFound(NotFound):
+    message = "Custom pattern not found"
+
+
+class UnknownPattern(Unprocessable):
+    def __init__(self, pattern_id: str) -> None:
+        message = (
+            f"{pattern_id!r} is not a built-in pattern. GET /api/admin/dlp-rules/available-patterns lists their ids."
+        )
+        super().__init__(faults=[FieldFault("pattern_id", message)])
+
+
+class SuppressedAlready(Conflict):
+    code = "already_suppressed"
+    message = "The pattern is suppressed already."
+
+
+class PatternNameTaken(Conflict):
+    code = "pattern_name_taken"
+    message = "The organization has a custom pattern of that name."
+
+
+class TooManyPatterns(Conflict):
+    code = "too_many_patterns"
+    message = "The organization has the maximum number of custom patterns. Remove some first."
 
 
 async def suppress(change: Change, new: NewSuppression) -> SuppressionRow:

@@ -14,7 +14,6 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance import checked_patterns
 from gatehouse.platform.governance.dlp_fields import MAX_RULES
 from gatehouse.platform.governance.dlp_rules import service
-from gatehouse.platform.governance.dlp_rules.errors import DuplicateName, TooManyRules
 from gatehouse.platform.governance.dlp_rules.schemas import (
     DlpRule,
     DlpRulesImport,
@@ -22,6 +21,7 @@ from gatehouse.platform.governance.dlp_rules.schemas import (
     ImportFault,
     NewDlpRule,
 )
+from gatehouse.platform.governance.dlp_rules.service import DuplicateName, TooManyRules
 from gatehouse.platform.governance.dlp_rules.table import DlpRuleRow, all_rules
 
 RENAME_SUFFIX = "_imported"

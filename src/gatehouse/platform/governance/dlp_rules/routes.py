@@ -19,7 +19,6 @@ from gatehouse.foundation.http.lists import (
 )
 from gatehouse.platform.governance.dlp_fields import TheRecognisers
 from gatehouse.platform.governance.dlp_rules import importing, service
-from gatehouse.platform.governance.dlp_rules.errors import DlpRuleNotFound
 from gatehouse.platform.governance.dlp_rules.schemas import (
     DlpRule,
     DlpRulesExport,
@@ -30,6 +29,7 @@ from gatehouse.platform.governance.dlp_rules.schemas import (
     NewDlpRule,
     Sort,
 )
+from gatehouse.platform.governance.dlp_rules.service import DlpRuleNotFound
 from gatehouse.platform.governance.dlp_rules.table import DlpRuleRow, list_query
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import Changing, Session, loaded

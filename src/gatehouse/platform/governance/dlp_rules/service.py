@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.detection.entities.offered import Recognisers
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, NotFound
 from gatehouse.foundation.http.lists import OptionalWindow, count_query
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
@@ -15,7 +16,6 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance import checked_patterns
 from gatehouse.platform.governance.dlp_fields import MAX_RULES
 from gatehouse.platform.governance.dlp_rules import config
-from gatehouse.platform.governance.dlp_rules.errors import DlpRuleNotFound, TooManyRules
 from gatehouse.platform.governance.dlp_rules.schemas import DlpRulesExport, DlpRuleUpdate, ExportedRule, NewDlpRule
 from gatehouse.platform.governance.dlp_rules.table import (
     DlpRuleRow,
@@ -27,6 +27,25 @@ from gatehouse.platform.governance.dlp_rules.table import (
 
 #: Version of the export's format.
 EXPORT_VERSION = "1.0"
+
+
+class DlpRuleNotFound(NotFound):
+    message = "DLP rule not found"
+
+
+class TooManyRules(Conflict):
+    code = "too_many_rules"
+    message = "The organization has the maximum number of DLP rules. Remove some first."
+
+
+class DuplicateName(Conflict):
+    """A file that is imported in `skip` mode contains two rules of the same name, so that it is ambiguous which one
+    counts."""
+
+    code = "name_conflict"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"rules: {name!r} occurs twice in the import.")
 
 
 async def create(change: Change, new: NewDlpRule, recognisers: Recognisers) -> DlpRuleRow:

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
+from gatehouse.foundation.errors import NotFound
 from gatehouse.foundation.http.lists import OffsetWindow, offset_window
 from gatehouse.platform.governance.dlp_samples import service
-from gatehouse.platform.governance.dlp_samples.errors import SampleNotFound
 from gatehouse.platform.governance.dlp_samples.schemas import NewLabels, RevealedSample, Sample, SampleList
 from gatehouse.platform.governance.dlp_samples.table import SampleRow
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
@@ -14,6 +14,11 @@ from gatehouse.platform.request.injected import Changing, Session, loaded
 from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/admin/dlp-rules/samples", tags=["DLP"], responses=RESPONSES)
+
+
+class SampleNotFound(NotFound):
+    message = "Sample not found"
+
 
 LoadedSample = Annotated[SampleRow, Depends(loaded(SampleRow, "sample_id", SampleNotFound))]
 Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))]

@@ -7,11 +7,7 @@ from uuid import UUID
 from gatehouse.engine.dlp.decide import Hit
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.calls.dlp_input import owner
-from gatehouse.platform.governance.dlp_trials.errors import (
-    TrialGroupNotFound,
-    TrialOrganizationNotFound,
-    TrialUserNotFound,
-)
+from gatehouse.foundation.errors import NotFound
 from gatehouse.platform.governance.dlp_trials.examining import Examined, examine
 from gatehouse.platform.governance.dlp_trials.schemas import EvaluatedMatch, Evaluation, MatchedRule, NewEvaluation
 from gatehouse.platform.governance.dlp_trials.table import group_exists, groups_of
@@ -22,6 +18,18 @@ from gatehouse.policy.dlp.compiled import DLP_ACTION_STRENGTH, CompiledDlpRule, 
 MAX_MATCHES: Final = 20
 #: Maximum number of sentences of the trace.
 _MAX_TRACE_SENTENCES: Final = 1_000
+
+
+class TrialOrganizationNotFound(NotFound):
+    message = "Organization not found"
+
+
+class TrialGroupNotFound(NotFound):
+    message = "Group not found"
+
+
+class TrialUserNotFound(NotFound):
+    message = "User not found"
 
 
 async def evaluate(transactions: SplitTransactions, ports: Ports, body: NewEvaluation) -> Evaluation:

@@ -7,9 +7,14 @@ from uuid import uuid4
 import msgspec
 
 from gatehouse.foundation.errors import FieldFault, Unprocessable
-from gatehouse.platform.governance.policies.errors import BadField
 from gatehouse.platform.governance.policies.schemas import NewPolicy, PolicyDraft
-from gatehouse.platform.governance.policies.service import check_action, check_condition, check_target, is_terminal
+from gatehouse.platform.governance.policies.service import (
+    BadField,
+    check_action,
+    check_condition,
+    check_target,
+    is_terminal,
+)
 from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.platform.routing.model_catalog.table import catalog_keys
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord

@@ -12,7 +12,6 @@ from gatehouse.foundation.http.lists import (
     windowed,
 )
 from gatehouse.platform.governance.policies import drafting, replaying, service, trying
-from gatehouse.platform.governance.policies.errors import PolicyNotFound
 from gatehouse.platform.governance.policies.schemas import (
     NewPolicy,
     NewPolicyReplay,
@@ -23,6 +22,7 @@ from gatehouse.platform.governance.policies.schemas import (
     PolicyUpdate,
     Sort,
 )
+from gatehouse.platform.governance.policies.service import PolicyNotFound
 from gatehouse.platform.governance.policies.table import PolicyRow, list_query
 from gatehouse.platform.governance.replays import recorded
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader

@@ -5,11 +5,11 @@ from typing import Any, Final
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.governance.policies.errors import BadField, PolicyNameTaken, TooManyPolicies
 from gatehouse.platform.governance.policies.schemas import MAX_RULES, NewPolicy, PolicyUpdate
 from gatehouse.platform.governance.policies.table import PolicyRow, count_policies
 from gatehouse.platform.routing.model_catalog.table import catalog_keys
@@ -17,6 +17,25 @@ from gatehouse.policy.governance import PolicyAction
 from gatehouse.policy.rules.conditions import TOOL_CALL, BadCondition, check, compile_condition
 
 _FIELDS: Final = tuple(NewPolicy.model_fields)
+
+
+class PolicyNotFound(NotFound):
+    message = "Policy not found"
+
+
+class PolicyNameTaken(Conflict):
+    code = "policy_exists"
+    message = "The organization has a policy rule of this name."
+
+
+class TooManyPolicies(Conflict):
+    code = "too_many_policies"
+    message = "The organization has the maximum number of policy rules. Remove some first."
+
+
+class BadField(Unprocessable):
+    def __init__(self, field: str, fault: str) -> None:
+        super().__init__(faults=[FieldFault(field, fault)])
 
 
 async def create(change: Change, new: NewPolicy) -> PolicyRow:

@@ -5,7 +5,6 @@ from typing import Any, Final
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.candidates.policy_rules import user_of
 from gatehouse.foundation.clock import utc_now
-from gatehouse.platform.governance.policies.errors import BadField
 from gatehouse.platform.governance.policies.schemas import (
     PolicyTrial,
     PolicyTried,
@@ -14,7 +13,7 @@ from gatehouse.platform.governance.policies.schemas import (
     TrialToolCall,
     TriedRule,
 )
-from gatehouse.platform.governance.policies.service import check_condition
+from gatehouse.platform.governance.policies.service import BadField, check_condition
 from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.policy.rules.cel_library import cel
 from gatehouse.policy.rules.conditions import (

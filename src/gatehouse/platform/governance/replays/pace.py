@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from time import monotonic
 from typing import Final
 
-from gatehouse.platform.governance.replays.errors import ReplayRunning
+from gatehouse.foundation.errors import TooManyRequests
 
 #: Seconds after which a replay stops and leaves out the remaining samples.
 MAX_REPLAY_SECONDS: Final = 60.0
@@ -16,6 +16,17 @@ _BUSY_SECONDS_BEFORE_PAUSE: Final = 0.005
 
 #: Locked while a replay runs in this process.
 _lock: Final = asyncio.Lock()
+
+
+class ReplayRunning(TooManyRequests):
+    """Another replay runs on this worker. Only one runs at a time, because a replay takes up to half of a worker's
+    time."""
+
+    code = "replay_running"
+    message = "A replay is running on this worker. Try again when it is done."
+
+    def __init__(self) -> None:
+        super().__init__(headers={"Retry-After": "10"})
 
 
 class Pace:

@@ -9,8 +9,8 @@ from sqlalchemy import select
 from gatehouse.foundation.http.bodies import PathId
 from gatehouse.foundation.http.lists import OffsetWindow, offset_window, search_parameter
 from gatehouse.platform.mcp.access import matrix, service
-from gatehouse.platform.mcp.access.errors import AccessRuleNotFound, InvalidAccessField
 from gatehouse.platform.mcp.access.schemas import AccessMatrix, AccessRule, AccessRuleList, NewAccessRule
+from gatehouse.platform.mcp.access.service import AccessRuleNotFound, InvalidAccessField
 from gatehouse.platform.mcp.access.table import AccessRuleRow, subject_exists
 from gatehouse.platform.mcp.servers.routes import LoadedMcpServer
 from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp

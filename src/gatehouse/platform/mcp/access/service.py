@@ -6,19 +6,41 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 from gatehouse.foundation.http.lists import OffsetWindow, count_query
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.mcp.access import table
-from gatehouse.platform.mcp.access.errors import AccessRuleExists, InvalidAccessField, TooManyMcpAccessRules
 from gatehouse.platform.mcp.access.schemas import NewAccessRule
 from gatehouse.platform.mcp.access.table import AccessRuleRow
 from gatehouse.platform.mcp.servers.table import McpServerRow
 
 #: Maximum number of access rules of an organization.
 MAX_ACCESS_RULES: Final = 20_000
+
+
+class AccessRuleNotFound(NotFound):
+    message = "Access rule not found"
+
+
+class AccessRuleExists(Conflict):
+    code = "mcp_access_rule_exists"
+    message = "The server already has a rule for this subject and tool. Remove that rule first."
+
+
+class TooManyMcpAccessRules(Conflict):
+    code = "too_many_mcp_access_rules"
+    message = "The organization has the maximum number of access rules of MCP servers. Remove some first."
+
+
+class InvalidAccessField(Unprocessable):
+    """The subject or tool of a rule does not exist. Without this error, a rule with a misspelled name would have no
+    effect."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(faults=[FieldFault(field, message)])
 
 
 async def list_page(session: AsyncSession, server_id: UUID, window: OffsetWindow) -> dict[str, Any]:

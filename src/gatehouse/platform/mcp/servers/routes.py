@@ -7,7 +7,6 @@ from fastapi import APIRouter, Depends
 from gatehouse.foundation.http.lists import OffsetWindow, offset_window
 from gatehouse.platform.mcp import switching
 from gatehouse.platform.mcp.servers import service
-from gatehouse.platform.mcp.servers.errors import McpServerNotFound
 from gatehouse.platform.mcp.servers.schemas import (
     McpServer,
     McpServerList,
@@ -15,6 +14,7 @@ from gatehouse.platform.mcp.servers.schemas import (
     NewMcpServer,
     SwitchedMcpServer,
 )
+from gatehouse.platform.mcp.servers.service import McpServerNotFound
 from gatehouse.platform.mcp.servers.table import McpServerRow
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader, AdminStepUp
 from gatehouse.platform.request.injected import Changing, Session, loaded

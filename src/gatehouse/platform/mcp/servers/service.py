@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.egress.guard import EgressGuard, UnsafeUrl
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 from gatehouse.foundation.http.lists import OffsetWindow, count_query
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
@@ -16,7 +17,6 @@ from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.ports import sealing_context
-from gatehouse.platform.mcp.servers.errors import InvalidServerField, McpServerExists, TooManyMcpServers
 from gatehouse.platform.mcp.servers.schemas import (
     RESERVED_HEADERS,
     RESERVED_PREFIX,
@@ -42,6 +42,25 @@ _OTHER_HOST: Final = (
     "names another host, to which the credential would be sent: set `header` or `oauth` again, or to null"
 )
 _BOTH: Final = "cannot be set beside `header`: set one of them to null"
+
+
+class McpServerNotFound(NotFound):
+    message = "MCP server not found"
+
+
+class McpServerExists(Conflict):
+    code = "mcp_server_exists"
+    message = "Another MCP server has this name. Choose another name."
+
+
+class TooManyMcpServers(Conflict):
+    code = "too_many_mcp_servers"
+    message = "The organization has the maximum number of MCP servers. Remove one first."
+
+
+class InvalidServerField(Unprocessable):
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(faults=[FieldFault(field, message)])
 
 
 async def list_page(session: AsyncSession, window: OffsetWindow) -> dict[str, Any]:

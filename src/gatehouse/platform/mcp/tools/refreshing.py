@@ -8,10 +8,11 @@ from gatehouse.engine.mcp.definitions import Definition
 from gatehouse.engine.mcp.discovery import Discovered, discover
 from gatehouse.engine.mcp.upstream import UpstreamFailed
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import BadGateway, Conflict
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.mcp.servers.errors import McpRefreshFailed, McpServerChanged, McpServerNotFound
 from gatehouse.platform.mcp.servers.schemas import McpServer
+from gatehouse.platform.mcp.servers.service import McpServerNotFound
 from gatehouse.platform.mcp.servers.table import McpServerRow
 from gatehouse.platform.mcp.tools.schemas import Refreshed
 from gatehouse.platform.mcp.tools.table import McpToolRow, find_server, locked_tools
@@ -20,6 +21,16 @@ from gatehouse.platform.request.ports import Host
 
 #: Maximum number of names of tools of each kind in an audit event. Their full number is always recorded.
 _MAX_RECORDED: Final = 100
+
+
+class McpServerChanged(Conflict):
+    code = "mcp_server_changed"
+    message = "The server was changed while its tools were read. Refresh it again."
+
+
+class McpRefreshFailed(BadGateway):
+    code = "mcp_refresh_failed"
+    message = "The tools of the server could not be read."
 
 
 async def refresh(transactions: SplitTransactions, host: Host, server_id: UUID | None) -> Refreshed:

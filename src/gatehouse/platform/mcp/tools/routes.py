@@ -12,7 +12,6 @@ from gatehouse.foundation.http.lists import OffsetWindow, offset_window, search_
 from gatehouse.platform.mcp import switching
 from gatehouse.platform.mcp.servers.routes import LoadedMcpServer
 from gatehouse.platform.mcp.tools import refreshing, service
-from gatehouse.platform.mcp.tools.errors import McpToolNotFound
 from gatehouse.platform.mcp.tools.schemas import (
     Decision,
     McpTool,
@@ -22,6 +21,7 @@ from gatehouse.platform.mcp.tools.schemas import (
     Refreshed,
     SwitchedMcpTool,
 )
+from gatehouse.platform.mcp.tools.service import McpToolNotFound
 from gatehouse.platform.mcp.tools.table import McpToolRow
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader, AdminStepUp
 from gatehouse.platform.request.injected import Changing, InSplitTransactions, Session

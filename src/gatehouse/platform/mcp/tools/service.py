@@ -8,13 +8,22 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.engine.mcp.definitions import differences
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, NotFound
 from gatehouse.foundation.http.lists import OffsetWindow, count_query
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.mcp.servers.table import McpServerRow
-from gatehouse.platform.mcp.tools.errors import DefinitionChanged
 from gatehouse.platform.mcp.tools.schemas import Decision, Difference, McpTool, McpToolSummary, McpToolUpdate
 from gatehouse.platform.mcp.tools.table import McpToolRow, by_name, by_server, server_names
 from gatehouse.policy.mcp import ToolStatus
+
+
+class McpToolNotFound(NotFound):
+    message = "Tool not found"
+
+
+class DefinitionChanged(Conflict):
+    code = "definition_changed"
+    message = "The definition of the tool has changed. Read it again, then decide."
 
 
 async def list_page(

@@ -15,7 +15,6 @@ from gatehouse.foundation.http.lists import (
     windowed,
 )
 from gatehouse.platform.operations.alerts import service, table
-from gatehouse.platform.operations.alerts.errors import AlertRuleNotFound
 from gatehouse.platform.operations.alerts.schemas import (
     AlertRule,
     AlertRuleUpdate,
@@ -25,6 +24,7 @@ from gatehouse.platform.operations.alerts.schemas import (
     NewAlertRule,
     Sort,
 )
+from gatehouse.platform.operations.alerts.service import AlertRuleNotFound
 from gatehouse.platform.operations.alerts.table import AlertRuleRow
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import (

@@ -4,13 +4,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.outbound.receivers import Receivers
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.alerts import table
-from gatehouse.platform.operations.alerts.errors import BadWebhookUrl, TooManyAlertRules
 from gatehouse.platform.operations.alerts.evaluation import evaluate
 from gatehouse.platform.operations.alerts.schemas import AlertRuleUpdate, Evaluated, NewAlertRule, Triggered
 from gatehouse.platform.operations.alerts.table import AlertRuleRow
@@ -18,6 +18,20 @@ from gatehouse.platform.request.injected import SplitTransactions
 
 #: Maximum number of alert rules of an organization.
 MAX_ALERT_RULES: Final = 200
+
+
+class AlertRuleNotFound(NotFound):
+    message = "Alert rule not found"
+
+
+class TooManyAlertRules(Conflict):
+    code = "too_many_alert_rules"
+    message = "The organization has reached the maximum number of alert rules. Delete a rule first."
+
+
+class BadWebhookUrl(Unprocessable):
+    def __init__(self, fault: str) -> None:
+        super().__init__(faults=[FieldFault("webhook_url", fault)])
 
 
 async def check(transactions: SplitTransactions, receivers: Receivers, url: str | None) -> None:

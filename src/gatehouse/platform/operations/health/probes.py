@@ -12,9 +12,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from gatehouse.foundation.counters.shared import RedisCounters
 from gatehouse.foundation.egress.networks import network
+from gatehouse.foundation.errors import Forbidden
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.settings import BadSettings
-from gatehouse.platform.operations.health.errors import ScrapeRefused
 from gatehouse.platform.operations.health.schemas import Alive, NotAlive, NotReady, Ready, Started, Starting
 from gatehouse.platform.request.ports import Host, TheHost
 
@@ -22,6 +22,10 @@ router = APIRouter(tags=["Health"])
 
 #: Lag of the change feed above which the worker is not ready. It is several polling intervals of the feed.
 MAX_FEED_LAG_SECONDS: Final = 3.0
+
+
+class ScrapeRefused(Forbidden):
+    message = "Metrics are available only to the networks in METRICS_ALLOWED_CIDRS."
 
 
 @router.get("/health", response_model=Alive)

@@ -6,8 +6,8 @@ from fastapi import APIRouter
 
 from gatehouse import __version__
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import NotFound
 from gatehouse.platform.operations.health import components, diagnosis, summary, table
-from gatehouse.platform.operations.health.errors import ComponentNotFound
 from gatehouse.platform.operations.health.schemas import Diagnosis, MetricsSummary, SystemHealth, Version
 from gatehouse.platform.organization.feature_flags.table import flags
 from gatehouse.platform.request.callers import RESPONSES, AdminReader
@@ -15,6 +15,10 @@ from gatehouse.platform.request.injected import Session
 from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/admin/system", tags=["System"], responses=RESPONSES)
+
+
+class ComponentNotFound(NotFound):
+    message = "There is no component with this name."
 
 
 # Fields that a component does not have are absent, not null.

@@ -7,10 +7,10 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.platform.changes.change import DEFAULT_TENANT
 from gatehouse.platform.operations.health import table
-from gatehouse.platform.operations.health.errors import Unhealthy
 from gatehouse.platform.operations.health.patience import with_timeout
 from gatehouse.platform.operations.health.schemas import DlpSummary, Latency, MetricsSummary, Requests, Triggers
 from gatehouse.platform.request.ports import Host
@@ -19,6 +19,11 @@ PERIOD: Final = "PT1H"
 #: Time limit for the queries, because the database may be busy or frozen.
 _QUERY_TIMEOUT_SECONDS: Final = 5
 _SET_TIMEOUT = text(f"SET LOCAL statement_timeout = '{_QUERY_TIMEOUT_SECONDS}s'")
+
+
+class Unhealthy(Unavailable):
+    code = "unhealthy"
+    message = "The database does not answer."
 
 
 async def of(host: Host, caller: Caller) -> MetricsSummary:

@@ -9,13 +9,12 @@ from cryptography.x509 import Certificate
 
 from gatehouse.foundation.certificates.x5c import parse_authority
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.errors import FieldFault, Unprocessable
+from gatehouse.foundation.errors import FieldFault, Forbidden, PayloadTooLarge, Unprocessable
 from gatehouse.foundation.http.lists import PageWindow
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.outpost_records import Stored, Upload
 from gatehouse.platform.operations.outposts import table
-from gatehouse.platform.operations.outposts.errors import OutpostsDisabled, TooManyRecords
 from gatehouse.platform.operations.outposts.schemas import (
     MAX_RECORDS,
     Authority,
@@ -29,6 +28,18 @@ from gatehouse.platform.operations.outposts.table import OutpostTrustRow
 from gatehouse.platform.request.ports import Host
 
 _FLAG: Final = "outpost_enabled"
+
+
+class OutpostsDisabled(Forbidden):
+    code = "outposts_disabled"
+    message = "The organization's feature flag outpost_enabled is off."
+
+
+class TooManyRecords(PayloadTooLarge):
+    code = "too_many_records"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"entries: one upload can have at most {limit} records.")
 
 
 async def enabled(caller: Caller, host: Host) -> None:

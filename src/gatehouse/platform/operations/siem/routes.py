@@ -6,9 +6,9 @@ from fastapi import APIRouter, Depends, Header, Request
 
 from gatehouse.administration.etags import READ_METHODS, TheVersions
 from gatehouse.platform.operations.siem import service, table
-from gatehouse.platform.operations.siem.errors import SiemNotNew
 from gatehouse.platform.operations.siem.schemas import Siem, SiemUpdate, Tested
 from gatehouse.platform.operations.siem.sending import SealedSenders
+from gatehouse.platform.operations.siem.service import SiemNotNew
 from gatehouse.platform.operations.siem.table import SiemTargetRow
 from gatehouse.platform.request.callers import (
     RESPONSES,

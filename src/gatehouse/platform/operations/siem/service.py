@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.errors import FieldFault, Unprocessable
+from gatehouse.foundation.errors import Conflict, FieldFault, Forbidden, PreconditionFailed, Unprocessable
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.outbound.receivers import Receivers
 from gatehouse.foundation.secrets.sealing import Sealer
@@ -18,7 +18,6 @@ from gatehouse.foundation.siem.senders.sender import BatchRefused, url_of
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.siem import table
-from gatehouse.platform.operations.siem.errors import FileIsForOperators, SiemNotConfigured
 from gatehouse.platform.operations.siem.schemas import Siem, SiemUpdate, Status, Tested
 from gatehouse.platform.operations.siem.sending import SealedSenders, SealedTarget, secret_context
 from gatehouse.platform.operations.siem.table import SiemTargetRow
@@ -32,6 +31,23 @@ _REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 _OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {"hec": ("index",), "syslog_tls": ("ca_certificate",)}
 _TYPE_FIELDS: Final = ("url", "host", "port", "ca_certificate", "index")
+
+
+class SiemNotConfigured(Conflict):
+    code = "siem_not_configured"
+    message = "No receiver is configured. Configure one with PUT /api/v1/admin/siem first."
+
+
+class SiemNotNew(PreconditionFailed):
+    """`If-None-Match: *` of a request that sets up the receiver, for an organization that has one."""
+
+    code = "siem_configured"
+    message = "A receiver is configured. Nothing was changed. Read it with GET /api/v1/admin/siem, then change it."
+
+
+class FileIsForOperators(Forbidden):
+    code = "siem_file_is_for_operators"
+    message = "The type `file` writes to the server's disk, so only operators of the platform may choose it."
 
 
 async def check(transactions: SplitTransactions, receivers: Receivers, body: SiemUpdate) -> None:

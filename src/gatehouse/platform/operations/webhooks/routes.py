@@ -15,7 +15,6 @@ from gatehouse.foundation.http.lists import (
 )
 from gatehouse.foundation.http.variants import RequestVariant
 from gatehouse.platform.operations.webhooks import service, table, variants
-from gatehouse.platform.operations.webhooks.errors import WebhookNotFound
 from gatehouse.platform.operations.webhooks.schemas import (
     DeliveryA,
     DeliveryB,
@@ -32,6 +31,7 @@ from gatehouse.platform.operations.webhooks.schemas import (
     WebhookCreated,
     WebhookUpdate,
 )
+from gatehouse.platform.operations.webhooks.service import WebhookNotFound
 from gatehouse.platform.operations.webhooks.table import WebhookRow
 from gatehouse.platform.request.callers import (
     RESPONSES,

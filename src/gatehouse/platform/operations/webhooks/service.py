@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.outbound.receivers import Receivers
 from gatehouse.foundation.secrets.sealing import Sealer
@@ -13,15 +14,6 @@ from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.webhooks import listening, table
-from gatehouse.platform.operations.webhooks.errors import (
-    DeliveryAccepted,
-    DeliveryNotFound,
-    DeliveryWaiting,
-    TooManyWebhooks,
-    UnsafeReceiver,
-    WebhookDisabled,
-    WebhookNotFound,
-)
 from gatehouse.platform.operations.webhooks.schemas import NewWebhook, WebhookUpdate
 from gatehouse.platform.operations.webhooks.sending import (
     DeliveryAttempt,
@@ -37,6 +29,43 @@ from gatehouse.platform.request.injected import SplitTransactions
 MAX_WEBHOOKS: Final = 500
 
 _TEST_EVENT_TYPE: Final = "webhook_test"
+
+
+class WebhookNotFound(NotFound):
+    message = "Webhook not found"
+
+
+class DeliveryNotFound(NotFound):
+    """The webhook has no such delivery, or it was removed with its payload (docs/webhooks.md, Delivery guarantees)."""
+
+    message = "Delivery not found. Only the last deliveries of a webhook are stored."
+
+
+class DeliveryAccepted(Conflict):
+    code = "delivery_accepted"
+    message = "The receiver has accepted this delivery. Only failed deliveries and dead letters can be replayed."
+
+
+class DeliveryWaiting(Conflict):
+    code = "delivery_waiting"
+    message = "This delivery waits for an attempt. It can be replayed once it has finally failed."
+
+
+class WebhookDisabled(Conflict):
+    code = "webhook_disabled"
+    message = "The webhook is disabled, so nothing is sent to it. Enable it, then replay the delivery."
+
+
+class TooManyWebhooks(Conflict):
+    code = "too_many_webhooks"
+    message = "The organization has reached the maximum number of webhooks. Delete a webhook first."
+
+
+class UnsafeReceiver(Unprocessable):
+    """The address guard refuses the URL of the receiver."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(faults=[FieldFault("url", reason)])
 
 
 async def check(transactions: SplitTransactions, receivers: Receivers, url: str | None) -> None:

@@ -7,13 +7,13 @@ from fastapi import APIRouter, Path, Query
 from gatehouse.foundation.http.bodies import Id
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.organization.allowed_domains import service
-from gatehouse.platform.organization.allowed_domains.errors import DomainNotFound
 from gatehouse.platform.organization.allowed_domains.schemas import (
     AllowedDomain,
     AllowedDomains,
     DomainUpdate,
     NewDomain,
 )
+from gatehouse.platform.organization.allowed_domains.service import DomainNotFound
 from gatehouse.platform.organization.allowed_domains.table import all_domains, find
 from gatehouse.platform.organization.tenants.own import OwnTenant
 from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp

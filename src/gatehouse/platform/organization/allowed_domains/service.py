@@ -7,17 +7,10 @@ from uuid import UUID, uuid4
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.egress.dns import TxtResolver
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.allowed_domains import table
-from gatehouse.platform.organization.allowed_domains.errors import (
-    DomainExists,
-    DomainNotFound,
-    DomainNotProven,
-    DomainProvenElsewhere,
-    TooManyDomains,
-    UnknownGroup,
-)
 from gatehouse.platform.organization.allowed_domains.schemas import (
     AllowedDomain,
     AllowedDomains,
@@ -29,6 +22,37 @@ from gatehouse.platform.organization.tenants.table import TenantRecord, lock_ten
 
 #: Maximum number of domains of an organization.
 MAX_DOMAINS: Final = 100
+
+
+class DomainNotFound(NotFound):
+    message = "The organization has no such domain."
+
+
+class DomainExists(Conflict):
+    code = "domain_exists"
+    message = "domain: the organization already has this domain."
+
+
+class TooManyDomains(Conflict):
+    code = "too_many_domains"
+    message = "An organization can have at most 100 domains."
+
+
+class DomainNotProven(Conflict):
+    code = "domain_not_proven"
+
+    def __init__(self, name: str, value: str) -> None:
+        super().__init__(f"There is no TXT record {name} with the value {value}.")
+
+
+class DomainProvenElsewhere(Conflict):
+    code = "domain_proven_elsewhere"
+    message = "Another organization has verified this domain."
+
+
+class UnknownGroup(Unprocessable):
+    def __init__(self) -> None:
+        super().__init__(faults=[FieldFault("default_group_id", "The organization has no such group.")])
 
 
 def to_shown(row: DomainRow) -> AllowedDomain:

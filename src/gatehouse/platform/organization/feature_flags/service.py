@@ -1,11 +1,15 @@
 """Sets feature flags."""
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import NotFound
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.organization.feature_flags.errors import FlagNotFound
 from gatehouse.platform.organization.feature_flags.schemas import Flag
 from gatehouse.platform.organization.feature_flags.table import DEFAULTS, with_defaults
 from gatehouse.platform.organization.tenants.table import TenantRecord
+
+
+class FlagNotFound(NotFound):
+    message = "There is no feature flag with this name."
 
 
 def require_flag(name: str) -> str:

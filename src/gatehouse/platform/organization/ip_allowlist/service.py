@@ -6,14 +6,22 @@ from typing import Any
 import msgspec
 
 from gatehouse.foundation.egress.networks import network
+from gatehouse.foundation.errors import BadRequest
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.ip_allowlist import schemas
-from gatehouse.platform.organization.ip_allowlist.errors import CallerAddressExcluded
 from gatehouse.platform.organization.ip_allowlist.values import IpAllowlistValues, read
 from gatehouse.platform.organization.tenants.sources import sources_of
 from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.policy.addresses import AddressRanges
+
+
+class CallerAddressExcluded(BadRequest):
+    """The new list would lock out the caller: 400 (docs/ip-allowlist.md)."""
+
+    def __init__(self, address: str) -> None:
+        message = f"Your own address {address} is not in the new list, so you would lock yourself out."
+        super().__init__(message, code="caller_address_excluded")
 
 
 def to_shown(tenant: TenantRecord) -> schemas.IpAllowlist:

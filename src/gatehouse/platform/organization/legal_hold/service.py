@@ -1,11 +1,16 @@
 """Sets and releases the legal hold. The hold has the same version as the organization's other settings."""
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import NotFound
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.organization.legal_hold.errors import NoLegalHold
 from gatehouse.platform.organization.legal_hold.schemas import LegalHold
 from gatehouse.platform.organization.legal_hold.table import LegalHoldRow, legal_hold, lock_removals
 from gatehouse.platform.organization.tenants.table import TenantRecord
+
+
+class NoLegalHold(NotFound):
+    code = "no_legal_hold"
+    message = "No legal hold is set."
 
 
 def to_shown(hold: LegalHoldRow | None) -> LegalHold:

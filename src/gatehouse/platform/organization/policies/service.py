@@ -8,10 +8,10 @@ import msgspec
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import BadRequest, FieldFault, Unprocessable
 from gatehouse.foundation.identity import CallerKind
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies import schemas
-from gatehouse.platform.organization.policies.errors import CallerHasNoFactor, IdleLongerThanSession
 from gatehouse.platform.organization.policies.table import (
     lacks_second_factor,
     level_forced_by,
@@ -22,6 +22,23 @@ from gatehouse.platform.organization.policies.values import read_retention_polic
 from gatehouse.platform.organization.tenants.sources import sources_of
 from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord
+
+
+class CallerHasNoFactor(BadRequest):
+    """The policy would lock out the caller, because reverting it would require a second factor too."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This policy would require a second factor at once, and you have none that the organization accepts."
+            " Enrol a factor first (POST /api/auth/mfa/totp), or set grace_period_hours above 0.",
+            code="caller_has_no_factor",
+        )
+
+
+class IdleLongerThanSession(Unprocessable):
+    def __init__(self, session_timeout_minutes: int) -> None:
+        message = f"must not be longer than the session, which ends after {session_timeout_minutes} minutes"
+        super().__init__(faults=[FieldFault("idle_timeout_minutes", message)])
 
 
 def session_policy_in_force(tenant: TenantRecord) -> schemas.SessionPolicy:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.foundation.errors import Conflict
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.platform.changes.change import DEFAULT_TENANT, Change
 from gatehouse.platform.organization.allowed_domains import service as allowed_domains
@@ -15,7 +16,6 @@ from gatehouse.platform.organization.ip_allowlist import service as ip_allowlist
 from gatehouse.platform.organization.ip_allowlist.values import read as read_allowlist
 from gatehouse.platform.organization.policies import service as policies
 from gatehouse.platform.organization.policies.table import read_session_policy
-from gatehouse.platform.organization.settings.errors import SlugOfOperators
 from gatehouse.platform.organization.settings.schemas import Settings, SettingsUpdate
 from gatehouse.platform.organization.tenants.errors import SlugTaken
 from gatehouse.platform.organization.tenants.sources import sources_of
@@ -24,6 +24,11 @@ from gatehouse.platform.organization.tenants.table import TenantRecord
 #: Columns of the fields that belong to this family.
 _OWN_COLUMNS: Final = {"display_name": "name", "slug": "slug", "contact_email": "contact_email", "timezone": "timezone"}
 _SESSION_FIELDS: Final = ("session_timeout_minutes", "idle_timeout_minutes")
+
+
+class SlugOfOperators(Conflict):
+    code = "slug_of_operators"
+    message = "slug: the slug of the platform operators' organization is `default` and cannot be changed."
 
 
 async def to_shown(session: AsyncSession, tenant: TenantRecord) -> Settings:

@@ -3,15 +3,29 @@
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import FieldFault, NotFound, Unprocessable
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies.service import require_caller_factor
 from gatehouse.platform.organization.system_config import table
-from gatehouse.platform.organization.system_config.errors import BadValue, EntryNotFound, NotEditable
 from gatehouse.platform.organization.system_config.keys import KEYS, ConfigKey, to_text
 from gatehouse.platform.organization.system_config.schemas import Entry
 from gatehouse.platform.organization.tenants.sources import Source
 from gatehouse.platform.organization.tenants.table import TenantRecord
+
+
+class EntryNotFound(NotFound):
+    message = "There is no configuration entry with this key."
+
+
+class NotEditable(Unprocessable):
+    code = "not_editable"
+    message = "This entry applies to the whole platform. It can be set only with its environment variable."
+
+
+class BadValue(Unprocessable):
+    def __init__(self, fault: str) -> None:
+        super().__init__(faults=[FieldFault("value", fault)])
 
 
 def require_key(name: str) -> ConfigKey:

@@ -5,9 +5,13 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from gatehouse.administration.etags import READ_METHODS, TheVersions
-from gatehouse.platform.organization.tenants.errors import OrganizationNotFound
+from gatehouse.foundation.errors import NotFound
 from gatehouse.platform.organization.tenants.table import TenantRecord, lock_tenant
 from gatehouse.platform.request.injected import Session
+
+
+class OrganizationNotFound(NotFound):
+    message = "The organization was deleted."
 
 
 async def _own_tenant(request: Request, session: Session, versions: TheVersions) -> TenantRecord:

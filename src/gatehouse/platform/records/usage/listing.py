@@ -11,15 +11,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.engine.records.attribution import bounded_end_user
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import BadRequest, NotFound
 from gatehouse.foundation.http.lists import OffsetWindow
 from gatehouse.platform.changes.chain.table import AuditEventRow
-from gatehouse.platform.records.by_day import CountedRecords, RecordFilters
+from gatehouse.platform.records.by_day import MAX_SORTED_RECORDS, CountedRecords, RecordFilters
 from gatehouse.platform.records.hot import visible_since
 from gatehouse.platform.records.minutes import aliases, table
 from gatehouse.platform.records.minutes.aliases import AliasPart
 from gatehouse.platform.records.minutes.table import Totals
 from gatehouse.platform.records.spend.table import record_counts
-from gatehouse.platform.records.usage.errors import TooManyRecordsToSort
 from gatehouse.platform.records.usage.schemas import SeriesPeriod, SeriesStep, Sort, UsagePart, UsagePoint, UsageSeries
 from gatehouse.platform.records.usage.table import (
     UsageRecordRow,
@@ -52,6 +52,18 @@ _UUID_VERSION: Final = 7
 
 _DAYS: Final[Mapping[SeriesPeriod, int]] = {"day": 1, "week": 7, "month": 30}
 _NOTHING: Final = Totals(requests=0, errors=0, blocked=0, dlp_triggers=0, cost_usd=Decimal(0))
+
+
+class UsageRecordNotFound(NotFound):
+    message = "Usage record not found"
+
+
+class TooManyRecordsToSort(BadRequest):
+    code = "too_many_records_to_sort"
+    message = (
+        f"sort: more than {MAX_SORTED_RECORDS:,} records match, and so many can only be sorted by time. Set a shorter"
+        " period or more filters, or sort by timestamp."
+    )
 
 
 def uncounted(

@@ -14,7 +14,7 @@ from gatehouse.platform.records.by_day import RecordFilters
 from gatehouse.platform.records.filters import ExactFilter, From, To
 from gatehouse.platform.records.minutes.aliases import AliasPart
 from gatehouse.platform.records.usage import listing
-from gatehouse.platform.records.usage.errors import UsageRecordNotFound
+from gatehouse.platform.records.usage.listing import UsageRecordNotFound
 from gatehouse.platform.records.usage.schemas import (
     SeriesPeriod,
     Sort,

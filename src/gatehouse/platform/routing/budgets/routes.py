@@ -9,8 +9,8 @@ from gatehouse.foundation.http.lists import PageWindow, count_query, page_window
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import Changing, Session, loaded
 from gatehouse.platform.routing.budgets import service
-from gatehouse.platform.routing.budgets.errors import BudgetNotFound
 from gatehouse.platform.routing.budgets.schemas import Budget, BudgetPage, BudgetUpdate, NewBudget, Sort
+from gatehouse.platform.routing.budgets.service import BudgetNotFound
 from gatehouse.platform.routing.budgets.table import BudgetRow, matching
 from gatehouse.policy.budgets import ScopeType
 

@@ -8,12 +8,12 @@ from zoneinfo import ZoneInfo
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.routing.budgets import table
-from gatehouse.platform.routing.budgets.errors import BudgetExists, InvalidBudgetField, TooManyBudgets
 from gatehouse.platform.routing.budgets.schemas import Budget, BudgetUpdate, Current, NewBudget
 from gatehouse.platform.routing.budgets.table import BudgetRow, RecordedSpending
 from gatehouse.platform.spending.beginning import begin_budget
@@ -24,6 +24,25 @@ MAX_BUDGETS: Final = 10_000
 _LIMITS: Final = ("limit_usd", "limit_requests", "limit_tokens")
 _FIXED: Final = ("scope_type", "scope_id", "period")
 _NO_LIMIT: Final = "one of limit_usd, limit_requests and limit_tokens is needed"
+
+
+class BudgetNotFound(NotFound):
+    message = "Budget not found"
+
+
+class BudgetExists(Conflict):
+    code = "budget_exists"
+    message = "A budget with this scope and period already exists. Change that budget."
+
+
+class TooManyBudgets(Conflict):
+    code = "too_many_budgets"
+    message = "The organization has the maximum number of budgets. Remove some first."
+
+
+class InvalidBudgetField(Unprocessable):
+    def __init__(self, field: str, fault: str) -> None:
+        super().__init__(faults=[FieldFault(field, fault)])
 
 
 async def shown(session: AsyncSession, rows: Sequence[BudgetRow]) -> list[Budget]:

@@ -15,7 +15,6 @@ from gatehouse.platform.request.injected import (
 )
 from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.cost_routing import policy_records, service
-from gatehouse.platform.routing.cost_routing.errors import InvalidRoutingPolicyField, RoutingPolicyNotFound
 from gatehouse.platform.routing.cost_routing.schemas import (
     Analytics,
     NewPolicy,
@@ -26,6 +25,7 @@ from gatehouse.platform.routing.cost_routing.schemas import (
     Simulation,
     Span,
 )
+from gatehouse.platform.routing.cost_routing.service import InvalidRoutingPolicyField, RoutingPolicyNotFound
 from gatehouse.platform.routing.cost_routing.simulating import simulate
 from gatehouse.platform.routing.cost_routing.table import RoutingPolicyRow, existing_groups, fetch_window, list_query
 from gatehouse.policy.catalog import Strategy

@@ -9,17 +9,13 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.records.minutes import aliases
 from gatehouse.platform.records.minutes.aliases import DeploymentCount
 from gatehouse.platform.routing.cost_routing import table
-from gatehouse.platform.routing.cost_routing.errors import (
-    InvalidRoutingPolicyField,
-    PolicyConflict,
-    TooManyRoutingPolicies,
-)
 from gatehouse.platform.routing.cost_routing.schemas import (
     Analytics,
     ByDeployment,
@@ -37,6 +33,34 @@ from gatehouse.platform.routing.cost_routing.table import ModelUsage, RoutingPol
 MAX_POLICIES: Final = 200
 _DAYS: Final[Mapping[Span, int]] = {"day": 1, "week": 7, "month": 30}
 _NANO_USD: Final = Decimal("0.000000001")
+
+
+class RoutingPolicyNotFound(NotFound):
+    message = "Routing policy not found"
+
+
+class PolicyConflict(Conflict):
+    """There is another enabled policy for the same groups; `conflicting_policy_id` is its id."""
+
+    code = "policy_conflict"
+
+    @classmethod
+    def of(cls, policy_id: UUID, name: str, *, default: bool) -> "PolicyConflict":
+        conflict = "The organization's default is" if default else "One of the groups already has"
+        return cls(
+            f"{conflict} the enabled policy {name!r}. Disable it, or change its groups.",
+            conflicting_policy_id=str(policy_id),
+        )
+
+
+class TooManyRoutingPolicies(Conflict):
+    code = "too_many_policies"
+    message = "The organization has the maximum number of routing policies. Remove some first."
+
+
+class InvalidRoutingPolicyField(Unprocessable):
+    def __init__(self, field: str, fault: str) -> None:
+        super().__init__(faults=[FieldFault(field, fault)])
 
 
 def shown(row: RoutingPolicyRow) -> Policy:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.foundation.errors import Conflict, NotFound
 from gatehouse.foundation.http.lists import OptionalWindow
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.changes.change import DEFAULT_TENANT, Change
@@ -15,11 +16,6 @@ from gatehouse.platform.live.nodes import Propagation, live_nodes
 from gatehouse.platform.request.injected import commit
 from gatehouse.platform.request.ports import Host
 from gatehouse.platform.routing.kill_switch import table
-from gatehouse.platform.routing.kill_switch.errors import (
-    ProviderSwitchedOff,
-    SwitchedModelNotFound,
-    SwitchedProviderNotFound,
-)
 from gatehouse.platform.routing.kill_switch.schemas import (
     ConnectedOutpost,
     ModelState,
@@ -34,6 +30,25 @@ from gatehouse.platform.routing.kill_switch.schemas import (
     Worker,
 )
 from gatehouse.platform.routing.kill_switch.table import State
+
+
+class SwitchedModelNotFound(NotFound):
+    message = "Model config not found"
+
+
+class SwitchedProviderNotFound(NotFound):
+    message = "Provider not found"
+
+
+class ProviderSwitchedOff(Conflict):
+    code = "provider_kill_switched"
+
+    @classmethod
+    def of(cls, provider: str) -> "ProviderSwitchedOff":
+        return cls(
+            f"The provider {provider} is switched off as a whole, so its models stay off. Release it:"
+            f" POST /api/v1/admin/kill-switch/providers/{provider}/enable"
+        )
 
 
 async def summaries(

@@ -6,9 +6,10 @@ from typing import Any, Final
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Unprocessable
+from gatehouse.foundation.http.envelopes import ParameterFault
 from gatehouse.platform.records.hot import visible_since
 from gatehouse.platform.routing.model_aliases import table
-from gatehouse.platform.routing.model_aliases.errors import InvalidPeriod
 from gatehouse.platform.routing.model_aliases.schemas import Comparison, DeploymentComparison
 from gatehouse.platform.routing.model_aliases.table import ModelAliasRow
 from gatehouse.policy.catalog import DeploymentRole
@@ -21,6 +22,11 @@ DEFAULT_PERIOD: Final = timedelta(days=1)
 
 #: provider, model id, label of the credential (None if the deployment specifies none), role
 _Key = tuple[str, str, str | None, DeploymentRole]
+
+
+class InvalidPeriod(Unprocessable):
+    def __init__(self, parameter: str, fault: str) -> None:
+        super().__init__(faults=[ParameterFault(("query", parameter), fault)])
 
 
 async def comparison(

@@ -9,7 +9,6 @@ from gatehouse.platform.records.filters import From, To
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import Changing, Session, loaded
 from gatehouse.platform.routing.model_aliases import comparing, service
-from gatehouse.platform.routing.model_aliases.errors import ModelAliasNotFound
 from gatehouse.platform.routing.model_aliases.schemas import (
     Comparison,
     ModelAlias,
@@ -18,6 +17,7 @@ from gatehouse.platform.routing.model_aliases.schemas import (
     NewModelAlias,
     Sort,
 )
+from gatehouse.platform.routing.model_aliases.service import ModelAliasNotFound
 from gatehouse.platform.routing.model_aliases.table import ModelAliasRow
 
 router = APIRouter(prefix="/api/v1/admin/model-aliases", tags=["Model aliases"], responses=RESPONSES)

@@ -6,16 +6,12 @@ from typing import Any, Final
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 from gatehouse.foundation.http.lists import OffsetWindow, count_query
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.routing.model_aliases.errors import (
-    InvalidModelAliasField,
-    ModelAliasExists,
-    TooManyModelAliases,
-)
 from gatehouse.platform.routing.model_aliases.schemas import DeploymentFields, ModelAliasUpdate, NewModelAlias
 from gatehouse.platform.routing.model_aliases.table import (
     ModelAliasRow,
@@ -29,6 +25,25 @@ from gatehouse.platform.routing.model_aliases.table import (
 MAX_MODEL_ALIASES: Final = 200
 #: Fields that apply only to live deployments.
 _LIVE_FIELDS: Final = ("weight", "tier", "max_concurrent_requests", "requests_per_minute", "tokens_per_minute")
+
+
+class ModelAliasNotFound(NotFound):
+    message = "Model alias not found"
+
+
+class ModelAliasExists(Conflict):
+    code = "model_alias_exists"
+    message = "The organization already has a model alias with this name. Choose another name."
+
+
+class TooManyModelAliases(Conflict):
+    code = "too_many_model_aliases"
+    message = "The organization has the maximum number of model aliases. Delete some first."
+
+
+class InvalidModelAliasField(Unprocessable):
+    def __init__(self, field: str, fault: str) -> None:
+        super().__init__(faults=[FieldFault(field, fault)])
 
 
 async def list_page(

@@ -25,7 +25,6 @@ from gatehouse.platform.request.injected import (
 )
 from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.model_catalog import discovery, service
-from gatehouse.platform.routing.model_catalog.errors import ModelConfigNotFound
 from gatehouse.platform.routing.model_catalog.schemas import (
     BulkUpdate,
     DiscoveredModel,
@@ -36,6 +35,7 @@ from gatehouse.platform.routing.model_catalog.schemas import (
     Sort,
     SyncResult,
 )
+from gatehouse.platform.routing.model_catalog.service import ModelConfigNotFound
 from gatehouse.platform.routing.model_catalog.table import CatalogFilters, ModelConfigRow, find_model, page_of_models
 from gatehouse.platform.routing.model_catalog.variants import CatalogWindow, NewModelBody, sync_result
 from gatehouse.platform.routing.providers.probe import Prober

@@ -6,16 +6,10 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.routing.model_catalog.errors import (
-    Contradiction,
-    FixedModelField,
-    ModelConfigNotFound,
-    ModelExists,
-    UnknownProvider,
-)
 from gatehouse.platform.routing.model_catalog.known_models import KnownModel, find_known
 from gatehouse.platform.routing.model_catalog.schemas import (
     BulkUpdate,
@@ -37,6 +31,35 @@ from gatehouse.policy.routing import SPECIAL_USES
 
 #: Fields that null clears.
 _NULLABLE = frozenset({"display_name", "context_window", "max_output_tokens", *PRICES})
+
+
+class ModelConfigNotFound(NotFound):
+    message = "Model config not found"
+
+
+class ModelExists(Conflict):
+    code = "model_exists"
+    message = "The catalog already has an entry with this provider and model_id."
+
+
+class UnknownProvider(Unprocessable):
+    """`provider` is not one of the organization's."""
+
+    def __init__(self, provider: str) -> None:
+        message = f"{provider!r} is not a provider of this organization. GET /api/admin/providers lists them."
+        super().__init__(faults=[FieldFault("provider", message)])
+
+
+class Contradiction(Unprocessable):
+    """Two fields for the same value differ."""
+
+    def __init__(self, field: str, other: str) -> None:
+        super().__init__(faults=[FieldFault(field, f"contradicts {other}")])
+
+
+class FixedModelField(Unprocessable):
+    def __init__(self, field: str) -> None:
+        super().__init__(faults=[FieldFault(field, "cannot be changed: create another entry")])
 
 
 def shown(row: ModelConfigRow) -> ModelConfig:

@@ -10,15 +10,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.engine.providers import KINDS, ProviderKind
 from gatehouse.engine.providers.credentials import environment_name, fields_per_credential, read_secret
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, NotFound
 from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.ports import sealing_context
-from gatehouse.platform.routing.provider_credentials.errors import (
-    CredentialExists,
-    CredentialNotFound,
-    CredentialsNotUsed,
-    LastCredential,
-)
 from gatehouse.platform.routing.provider_credentials.schemas import NewCredential, ProviderCredential, SecretFields
 from gatehouse.platform.routing.providers import service as providers
 from gatehouse.platform.routing.providers.errors import TooManyCredentials, bad_field
@@ -32,6 +27,28 @@ from gatehouse.platform.routing.providers.table import (
     provider_ids,
 )
 from gatehouse.policy.catalog import DEFAULT_CREDENTIAL, CredentialState, credential_key
+
+
+class CredentialNotFound(NotFound):
+    message = "Credential not found"
+
+
+class CredentialExists(Conflict):
+    code = "credential_exists"
+    message = "The provider already has a credential with this label. Rotate it, or use another label."
+
+
+class CredentialsNotUsed(Conflict):
+    code = "credentials_not_used"
+    message = "This provider needs no secret, so it cannot have credentials."
+
+
+class LastCredential(Conflict):
+    code = "last_credential"
+    message = (
+        "The provider has no other credential in use. Add one first. To stop all calls, disable the provider, or remove"
+        " all of its credentials with DELETE /api/admin/providers/{provider_id}/credentials."
+    )
 
 
 async def list_all(session: AsyncSession, provider: ProviderRow) -> list[ProviderCredential]:
