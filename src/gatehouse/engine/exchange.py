@@ -239,6 +239,8 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
     chain: tuple[Candidate, ...]
     #: the amount that budgets have reserved for the call (`engine.ports.Reserved`); None without budgets
     reserved: Any
+    #: limit of the answer in tokens that is sent if the caller sets none; None if no budget needs one
+    output_limit: int | None = None
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -322,6 +324,11 @@ class Exchange(CallerResults, kw_only=True):
         if deployment is not None:
             return deployment.alias
         return None if routed.alias is None or self.chosen is not None else routed.alias.name
+
+    @property
+    def output_limit(self) -> int | None:
+        """Return the limit of the answer that is sent if the caller sets none. None if the request is not admitted."""
+        return None if self.admitted is None else self.admitted.output_limit
 
     @property
     def cache(self) -> Literal["hit", "miss"] | None:

@@ -102,7 +102,7 @@ class Settlement:
             exchange.cost_usd, exchange.cost_text = _ZERO_USD, "0"
         elif exchange.chosen is not None and exchange.call_request is not None:
             if is_estimated:
-                output_limit = max_output(exchange.call_request, exchange.chosen)
+                output_limit = max_output(exchange.call_request, exchange.chosen, exchange.output_limit)
                 if usage.output_tokens > output_limit:
                     exchange.usage = usage = msgspec.structs.replace(usage, output_tokens=output_limit)
             else:
@@ -195,11 +195,14 @@ class Settlement:
         # Estimated once for all calls, because a body may have megabytes.
         input_tokens = guess.read(call_request.call, call_size(call_request).json_bytes)
         usages = [
-            Usage(input_tokens=input_tokens, output_tokens=self._usual_output(call_request, candidate))
+            Usage(
+                input_tokens=input_tokens,
+                output_tokens=self._usual_output(call_request, candidate, exchange.output_limit),
+            )
             for candidate in exchange.unanswered
         ]
         candidates = exchange.admitted.chain if exchange.admitted else exchange.unanswered
-        upper = bound(call_request, candidates, call_request.call.output_limit)
+        upper = bound(call_request, candidates, exchange.output_limit)
         read = min(sum(usage.input_tokens for usage in usages), upper.tokens)
         written = min(sum(usage.output_tokens for usage in usages), upper.tokens - read)
         exchange.usage = Usage(input_tokens=read, output_tokens=written)
@@ -211,11 +214,11 @@ class Settlement:
                 usd = min(usd, Decimal(upper.nano_usd) / NANO)
             exchange.cost_usd, exchange.cost_text = usd, f"{usd:f}"
 
-    def _usual_output(self, call_request: CallRequest, candidate: Candidate) -> int:
+    def _usual_output(self, call_request: CallRequest, candidate: Candidate, output_limit: int | None) -> int:
         """Return the likely number of output tokens of a model's answers."""
         tokens = self._output_sizes.median(candidate.model.id)
         output = (EXPECTED_OUTPUT_TOKENS if tokens is None else tokens) * count_choices(call_request.call)
-        return min(output, max_output(call_request, candidate))
+        return min(output, max_output(call_request, candidate, output_limit))
 
     def since(self, started: float) -> float:
         """Return the milliseconds since the monotonic time `started`."""

@@ -39,9 +39,11 @@ async def outbound():
 def ask(outbound):
     """Return a function that calls a provider: `await ask(call(...), candidate(...))`."""
 
-    async def call_once(request: ModelCall, place: Candidate, limit: int = 1_000_000, secret=None) -> Reply:
+    async def call_once(request: ModelCall, place: Candidate, limit: int = 1_000_000, secret=None, **options) -> Reply:
         secret = {"api_key": "sk-very-secret-key"} if secret is None else secret
-        return await call_provider(request, place, secret=secret, outbound=outbound, max_response_bytes=limit)
+        return await call_provider(
+            request, place, secret=secret, outbound=outbound, max_response_bytes=limit, **options
+        )
 
     return call_once
 

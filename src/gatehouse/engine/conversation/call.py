@@ -71,8 +71,6 @@ class ModelCall(msgspec.Struct, kw_only=True):
     native: NativeOptions | None = None
     #: names of the fields that a provider of the same dialect did not receive
     lost: dict[str, None] = {}
-    #: limit of the answer in tokens if the caller sets none; sent to the provider
-    output_limit: int | None = None
     #: the files of a call that is a form; `body` has its other fields
     files: tuple[FilePart, ...] = ()
     is_form: bool = False

@@ -121,12 +121,13 @@ def bound(x: CallRequest, chain: Iterable[Candidate], output_limit: int | None) 
     return Bound(tokens, None if unpriced else min(max_nano_usd, _MAX_NANO_USD))
 
 
-def max_output(x: CallRequest, candidate: Candidate) -> int:
-    """Return the highest number of tokens that all answers of a candidate together can have."""
+def max_output(x: CallRequest, candidate: Candidate, output_limit: int | None) -> int:
+    """Return the highest number of tokens that all answers of a candidate together can have. `output_limit` is the
+    limit that the gateway sends if the caller sets none."""
     if not TRAITS[x.call.dialect].has_output_tokens:
         return 0
     size = call_size(x)
-    return min(size.choices * (size.output_limit or _model_limit(candidate.model, x.call.output_limit)), _MAX_TOKENS)
+    return min(size.choices * (size.output_limit or _model_limit(candidate.model, output_limit)), _MAX_TOKENS)
 
 
 def caller_output_limit(call: ModelCall) -> int | None:

@@ -380,6 +380,7 @@ class Attempts:
                     max_response_bytes=ports.max_response_bytes,
                     gate=gate,
                     headers=headers,
+                    output_limit=x.output_limit,
                 )
             except OutOfTouch:
                 # Nothing was sent, because the gate runs before the first byte.

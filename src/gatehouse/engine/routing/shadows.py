@@ -113,7 +113,7 @@ class Shadows:
         exchange, recorder = _exchange(x, shadow, self._ports), Recorder(self._ports)
         try:
             async with asyncio.timeout(self._ports.request_deadline_seconds):
-                await self._send(exchange)
+                await self._send(exchange, x.output_limit)
         except TimeoutError:
             exchange.outcome, exchange.error_code = "error", "shadow_timeout"
         except Refusal as error:
@@ -135,8 +135,9 @@ class Shadows:
         except Refusal as error:
             log.warning("shadow.record_refused", reason=error.code)
 
-    async def _send(self, exchange: Exchange) -> None:
-        """Reserve the cost, call the provider, and read the answer to its end."""
+    async def _send(self, exchange: Exchange, output_limit: int | None) -> None:
+        """Reserve the cost, call the provider, and read the answer to its end. `output_limit` is the limit that was
+        sent with the original."""
         routed, clock = exchange.routed, self._ports.clock
         assert routed is not None
         call_request = routed.call_request
@@ -147,7 +148,12 @@ class Shadows:
             counted = await counted
         if not isinstance(counted, Admitted):
             return
-        exchange.admitted = admitted = msgspec.structs.replace(counted, routed=routed, call_request=call_request)
+        exchange.admitted = admitted = msgspec.structs.replace(
+            counted,
+            routed=routed,
+            call_request=call_request,
+            output_limit=counted.output_limit or output_limit,
+        )
         started = clock.monotonic()
         reply = await self._attempts.answer(admitted, exchange)
         exchange.provider_latency_ms = milliseconds(clock.monotonic() - started)

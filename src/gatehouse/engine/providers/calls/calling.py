@@ -52,14 +52,16 @@ async def call_provider(
     max_response_bytes: int,
     gate: Callable[[], None] | None = None,
     headers: Mapping[str, str] | None = None,
+    output_limit: int | None = None,
     as_chat: bool = False,
 ) -> Reply:
     """Send a call. Return once the whole answer or, for a stream, its first event has arrived. Until then nothing has
     been sent to the client, so that another attempt may follow. A cancelled call is cancelled upstream too. `gate` is
-    called right before the first byte is sent. `headers` are sent in addition to the kind's. `as_chat` converts a text
-    completion to a chat. Raises `ProviderFailed`, and the errors of `gate`."""
+    called right before the first byte is sent. `headers` are sent in addition to the kind's. `output_limit` limits the
+    answer, in tokens, if the caller sets no limit. `as_chat` converts a text completion to a chat. Raises
+    `ProviderFailed`, and the errors of `gate`."""
     parties = _parties(call, candidate, secret, as_chat=as_chat)
-    sent = _request(call, candidate, parties)
+    sent = _request(call, candidate, parties, output_limit)
     size, stream = sent.size, sent.stream
     endpoint, carrier = _destination(call, candidate, parties, secret, outbound)
     sent_headers = endpoint.headers
@@ -197,9 +199,9 @@ def _passed(
     return body, tap, call.native.lost
 
 
-def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> _Sent:
+def _request(call: ModelCall, candidate: Candidate, parties: _Parties, output_limit: int | None) -> _Sent:
     client, spoken, kind, operation = parties
-    limit = None if call.output_limit is None else _output_limit(call.output_limit, candidate)
+    limit = None if output_limit is None else min(output_limit, candidate.model.max_output_tokens or output_limit)
     stream: Stream | None = None
     dropped = ""
     passing = PASSING.get(call.dialect)
@@ -263,11 +265,6 @@ def _encoded(body: dict[str, Any], call: ModelCall) -> tuple[bytes, int]:
     own if the body is unchanged. A comparison detects changes, so that no stage has to report them."""
     encoded = encode(body)
     return call.raw_body if encoded == call.unchanged_body else encoded, len(encoded)
-
-
-def _output_limit(limit: int, candidate: Candidate) -> int:
-    """Return the output limit of a call that sets none: the default, or the model's maximum if that is lower."""
-    return min(limit, candidate.model.max_output_tokens or limit)
 
 
 def _limit_fields(limit: int, call: ModelCall, kind: ProviderKind) -> dict[str, Any]:

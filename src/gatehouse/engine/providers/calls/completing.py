@@ -25,6 +25,7 @@ async def complete_text(
     max_response_bytes: int,
     gate: Callable[[], None] | None = None,
     headers: Mapping[str, str] | None = None,
+    output_limit: int | None = None,
 ) -> Reply:
     """Return the answer to a text completion. The parameters and errors are those of `call_provider`."""
     try:
@@ -36,6 +37,7 @@ async def complete_text(
             max_response_bytes=max_response_bytes,
             gate=gate,
             headers=headers,
+            output_limit=output_limit,
         )
     except ProviderFailed as failed:
         if failed.status not in _NOT_SERVED_STATUSES or not _is_sent_as_text(candidate):
@@ -48,6 +50,7 @@ async def complete_text(
         max_response_bytes=max_response_bytes,
         gate=gate,
         headers=headers,
+        output_limit=output_limit,
         as_chat=True,
     )
 

@@ -36,6 +36,7 @@ async def count_tokens(
     max_response_bytes: int,
     gate: Callable[[], None] | None = None,
     headers: Mapping[str, str] | None = None,
+    output_limit: int | None = None,
 ) -> Reply:
     """Return the answer with the count. It has no cost. The parameters and errors are those of `call_provider`."""
     spoken = _counting_dialect(call, candidate)
@@ -51,6 +52,7 @@ async def count_tokens(
                 max_response_bytes=max_response_bytes,
                 gate=gate,
                 headers=headers,
+                output_limit=output_limit,
             )
     except TimeoutError:
         return _estimate(call)

@@ -31,9 +31,10 @@ async def kept_response(
     max_response_bytes: int,
     gate: Callable[[], None] | None = None,
     headers: Mapping[str, str] | None = None,
+    output_limit: int | None = None,
 ) -> Reply:
     """Return the provider's answer with the client's ids. It has no cost. The parameters and errors are those of
-    `call_provider`."""
+    `call_provider`; no model answers, so `output_limit` has no effect."""
     request = _request(call, candidate, secret, gate, headers or {})
     kind = KINDS[candidate.provider.kind]
     try:

@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from typing import Any, Final, TypeAlias
 
 from gatehouse.engine.conversation.dialects.openai_kept_response import OpenAIKeptResponse
-from gatehouse.engine.exchange import Admitted, CallRequest, Exchange, Identified, Routed
+from gatehouse.engine.exchange import Admitted, Exchange, Identified, Routed
 from gatehouse.engine.money.bound import (
     PriceUnknown,
     bound,
@@ -17,7 +17,6 @@ from gatehouse.engine.ports import Ports, Reserved
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.errors import Refusal
 from gatehouse.policy.budgets import CallAmounts, CallerBudgets, nano
-from gatehouse.policy.catalog import Candidate
 
 _ONE: Final = CallAmounts(requests=1)
 #: The amounts that a call of a tool counts for. It has no price and no tokens.
@@ -58,9 +57,13 @@ async def _reserve(x: Routed, caller_budgets: CallerBudgets, ports: Ports) -> Ad
         chain = tuple([candidate for candidate in x.chain if priced(call_request, candidate)])
         if not chain:
             return Refuse(PriceUnknown.of(x.chain[0], "A budget in dollars"))
-    amounts = _ONE
+    amounts, output_limit = _ONE, None
     if caller_budgets.measure:
-        amounts = _max_amounts(call_request, chain, limited=binding is not None and binding.block)
+        output = default_output(call_request, chain)
+        upper = bound(call_request, chain, output)
+        amounts = CallAmounts(nano_usd=upper.nano_usd or 0, requests=1, tokens=upper.tokens)
+        if binding is not None and binding.block:
+            output_limit = output
     if identified.host.release_advance is not None:
         # Nothing is awaited between the release and the reservation if the amount fits, so no other call takes it.
         identified.host.release_advance()
@@ -70,7 +73,7 @@ async def _reserve(x: Routed, caller_budgets: CallerBudgets, ports: Ports) -> Ad
         )
     except Refusal as refused:
         return Refuse(refused)
-    return Admitted(routed=x, call_request=call_request, chain=chain, reserved=reserved)
+    return Admitted(routed=x, call_request=call_request, chain=chain, reserved=reserved, output_limit=output_limit)
 
 
 async def reserve_tool_call(x: Identified, ports: Ports) -> Reserved | Refuse | None:
@@ -120,16 +123,6 @@ def charged(x: Exchange) -> CallAmounts | None:
     used = x.usage
     tokens = used.input_tokens + used.output_tokens + used.cached_tokens + used.cache_write_tokens
     return CallAmounts(nano_usd=nano(x.cost_usd) if x.cost_usd else 0, requests=1, tokens=tokens)
-
-
-def _max_amounts(call_request: CallRequest, chain: tuple[Candidate, ...], *, limited: bool) -> CallAmounts:
-    """Return the most that the call can use. If `limited`, the gateway sends an output limit to the model when the
-    caller sends none."""
-    output = default_output(call_request, chain)
-    if limited:
-        call_request.call.output_limit = output
-    upper = bound(call_request, chain, output)
-    return CallAmounts(nano_usd=upper.nano_usd or 0, requests=1, tokens=upper.tokens)
 
 
 def _enforced(x: Identified) -> bool:

@@ -100,7 +100,7 @@ def _key(x: Admitted) -> bytes:
         first.provider.id,
         first.model.id,
         call.dialect,
-        call.output_limit,
+        x.output_limit,
         sorted(call.headers.items()),
         # Only the top level is sorted, because the order of fields in a schema determines their order in the answer.
         sorted(call.body.items()),
