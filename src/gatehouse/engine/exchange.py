@@ -149,6 +149,8 @@ class Cached(msgspec.Struct, kw_only=True):
     answer: bytes | None
     #: the blocks of the provider's answer so far; empty if the answer must not be cached
     blocks: list[bytes] = []
+    #: the names of the parts that the answer lacks: of the cached answer, or of the provider's
+    lost_parts: tuple[str, ...] = ()
 
     @property
     def lookup(self) -> Literal["hit", "miss"]:

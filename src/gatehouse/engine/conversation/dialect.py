@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.form import Delta
+from gatehouse.engine.conversation.form import Delta, Reasoning
 from gatehouse.engine.conversation.operations import Operation
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.conversation.view import EventView, Growth
@@ -97,6 +97,9 @@ class Dialect(Protocol):
 
     def render_reply(self, answer: Any, call: ModelCall) -> bytes:
         """Return the body for the client that made `call`."""
+
+    def hides(self, reasoning: Reasoning, call: ModelCall) -> bool:
+        """Return whether the answer to `call` leaves out this reasoning."""
 
     def stream_writer(self, call: ModelCall) -> StreamWriter: ...
 

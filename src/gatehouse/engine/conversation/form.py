@@ -142,6 +142,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     max_output_tokens: int | None = None
     #: groups requests with a common beginning, for OpenAI's cache of prompts
     prompt_cache_key: str | None = None
+    #: features of Anthropic's API that the client enables by a header
+    betas: tuple[str, ...] = ()
     #: fields of the request that its dialect does not define; a provider's dialect passes on those that it supports
     extra: dict[str, Any] = {}
     #: names of the client's fields that the internal form cannot express
@@ -229,6 +231,12 @@ class UsageDelta(msgspec.Struct, frozen=True):
     usage: Usage
 
 
+class PartsLost(msgspec.Struct, frozen=True):
+    """The provider has sent parts that the internal form cannot express. `names` are theirs, as in `Completion`."""
+
+    names: tuple[str, ...]
+
+
 class StreamEnded(msgspec.Struct, frozen=True):
     """The provider has ended the stream."""
 
@@ -248,6 +256,7 @@ Delta: TypeAlias = (
     | ToolArguments
     | GenerationFinished
     | UsageDelta
+    | PartsLost
     | StreamEnded
     | StreamFailed
 )

@@ -33,12 +33,13 @@ _NO_USAGE: Final = Usage()
 class _ReplayedStream:
     """The stream of a cached answer. Its usage is zero: it was counted when the answer was first given."""
 
-    __slots__ = ("finished", "usage")
+    __slots__ = ("finished", "lost_parts", "usage")
 
     complete = True
     output_estimate = 0
 
-    def __init__(self) -> None:
+    def __init__(self, lost_parts: tuple[str, ...]) -> None:
+        self.lost_parts = lost_parts
         self.usage: Usage | None = Usage()
         self.finished = False
 
@@ -62,7 +63,7 @@ class Reply:
 
     __slots__ = (
         "_call", "_sent_bytes", "_stream", "_upstream", "_usage", "body", "dropped", "events", "exhausted_seconds",
-        "headers", "lost_parts", "status",
+        "headers", "status", "whole_lost_parts",
     )  # fmt: skip
 
     def __init__(self, status: int, headers: Mapping[str, str], *, body: bytes | None = None) -> None:
@@ -72,8 +73,8 @@ class Reply:
         self.events: AsyncIterator[bytes] | None = None
         #: the names of the client's fields that the provider did not receive, separated by commas
         self.dropped = ""
-        #: the names of the parts of the provider's answer that the client does not receive
-        self.lost_parts: tuple[str, ...] = ()
+        #: `lost_parts` of a whole answer
+        self.whole_lost_parts: tuple[str, ...] = ()
         #: seconds until the provider's rate limit resets, which this answer has exhausted; None: it has not
         self.exhausted_seconds: float | None = None
         self._usage: Usage | None = None
@@ -116,14 +117,16 @@ class Reply:
         return reply
 
     @classmethod
-    def again(cls, answer: bytes, *, stream: bool) -> "Reply":
-        """Return a complete answer that was given before, as a body or as a stream's events."""
+    def again(cls, answer: bytes, *, stream: bool, lost_parts: tuple[str, ...] = ()) -> "Reply":
+        """Return a complete answer that was given before, as a body or as a stream's events, which lacks these parts of
+        the provider's answer."""
         if not stream:
             whole = cls(200, JSON, body=answer)
             whole._usage = Usage()
+            whole.whole_lost_parts = lost_parts
             return whole
         reply = cls(200, EVENTS)
-        reply._stream = replayed = _ReplayedStream()
+        reply._stream = replayed = _ReplayedStream(lost_parts)
         reply.events = _replay(answer, replayed)
         return reply
 
@@ -145,6 +148,12 @@ class Reply:
         usage = self._usage if self._stream is None else self._stream.usage
         # A called provider that reports only zeros does not count tokens.
         return None if usage == _NO_USAGE and self._call is not None else usage
+
+    @property
+    def lost_parts(self) -> tuple[str, ...]:
+        """The names of the parts of the provider's answer that the client does not receive. Those of a stream are
+        complete at its end."""
+        return self.whole_lost_parts if self._stream is None else self._stream.lost_parts
 
     @property
     def finished(self) -> bool:

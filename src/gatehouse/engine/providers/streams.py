@@ -1,19 +1,35 @@
 """Streams of providers for the client: passed through unchanged, or converted event by event."""
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
 
 import msgspec
 
+from gatehouse.engine.conversation.conversion.lost import HEADER, MAX_NAMES, header
 from gatehouse.engine.conversation.dialect import StreamReader, StreamWriter, Tap
 from gatehouse.engine.conversation.errors import NotConvertible
-from gatehouse.engine.conversation.form import GenerationFinished, StreamEnded, StreamFailed, StreamStarted, UsageDelta
+from gatehouse.engine.conversation.form import (
+    Delta,
+    GenerationFinished,
+    PartsLost,
+    Reasoning,
+    ReasoningDelta,
+    ReasoningSigned,
+    StreamEnded,
+    StreamFailed,
+    StreamStarted,
+    UsageDelta,
+)
 from gatehouse.engine.conversation.sse import EventTooLarge, Splitter, data_of, events
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.money.estimate import BYTES_A_TOKEN
 from gatehouse.engine.providers import guess
 from gatehouse.engine.providers.failure import ProviderFailed
 
+#: Name of reasoning that the client does not receive.
+LOST_REASONING: Final = "answer.reasoning"
+#: Stands for the text of reasoning, of which only the presence matters.
+_ANY_TEXT: Final = "text"
 #: Prefixes of an event's first line.
 _LINE_PREFIXES = (b"data:", b"event:", b":", b"id:", b"retry:")
 
@@ -33,6 +49,10 @@ class Stream(Protocol):
     @property
     def output_estimate(self) -> int:
         """Output tokens so far: the larger of the number of events and an estimate by the size of their texts."""
+
+    @property
+    def lost_parts(self) -> tuple[str, ...]:
+        """Return the names of the parts so far that the client does not receive."""
 
     def push(self, chunk: bytes) -> bytes:
         """Accept bytes of the network, and return whole events for the client. Raises `ProviderFailed`; events before a
@@ -123,6 +143,8 @@ class Passing(_EventStream):
 
     __slots__ = ("_started", "_tap")
 
+    lost_parts: tuple[str, ...] = ()
+
     def __init__(self, tap: Tap) -> None:
         super().__init__()
         self._tap = tap
@@ -165,13 +187,27 @@ class Passing(_EventStream):
 
 
 class Converting(_EventStream):
-    """A stream between two dialects: every event is converted to deltas, and the deltas are written as events."""
+    """A stream between two dialects: every event is converted to deltas, and the deltas are written as events. Before
+    its end, a comment has the names of the parts that were left out, which were unknown when the headers were sent."""
 
-    __slots__ = ("_has_finish_reason", "_model", "_reader", "_usage", "_writer", "finished")
+    __slots__ = (
+        "_has_finish_reason", "_has_unsigned", "_hides", "_lost", "_model", "_reader", "_usage", "_writer", "finished",
+    )  # fmt: skip
 
-    def __init__(self, reader: StreamReader, writer: StreamWriter, model: str = "") -> None:
-        """`model` is the name that the client requested, or empty to keep the provider's."""
+    def __init__(
+        self,
+        reader: StreamReader,
+        writer: StreamWriter,
+        model: str = "",
+        hides: Callable[[Reasoning], bool] | None = None,
+    ) -> None:
+        """`model` is the name that the client requested, or empty to keep the provider's. `hides` returns whether the
+        writer leaves out a piece of reasoning."""
         super().__init__()
+        self._hides = hides
+        self._lost: dict[str, None] = {}
+        #: whether a text of reasoning was sent whose signature may follow
+        self._has_unsigned = False
         self._model = model
         self._reader = reader
         self._writer = writer
@@ -182,6 +218,10 @@ class Converting(_EventStream):
     @property
     def usage(self) -> Usage | None:
         return self._usage
+
+    @property
+    def lost_parts(self) -> tuple[str, ...]:
+        return tuple(self._lost)
 
     def _convert(self, block: bytes) -> bytes:
         return b"".join(self._converted(block))
@@ -194,6 +234,7 @@ class Converting(_EventStream):
                 self._fault = ProviderFailed("bad_reply")
                 return
             for delta in deltas:
+                self._note_reasoning(delta)
                 match delta:
                     case StreamFailed():
                         self._fault = ProviderFailed("stream_error", retryable=True)
@@ -206,16 +247,46 @@ class Converting(_EventStream):
                         continue
                     case GenerationFinished():
                         self._has_finish_reason = True
+                    case PartsLost():
+                        self._lose(*delta.names)
+                        continue
                     case StreamEnded():
                         self.finished = True
+                        yield self._dropped()
                 yield self._writer.write(delta)
+
+    def _note_reasoning(self, delta: Delta) -> None:
+        """Notes reasoning that the writer leaves out."""
+        match delta:
+            case ReasoningDelta():
+                self._has_unsigned = True
+            case ReasoningSigned():
+                text = _ANY_TEXT if self._has_unsigned else ""
+                self._note(Reasoning(text=text, signature=delta.signature, is_sealed=delta.is_sealed))
+            case UsageDelta() | PartsLost():
+                pass
+            case _ if self._has_unsigned:
+                self._note(Reasoning(text=_ANY_TEXT))
+
+    def _note(self, reasoning: Reasoning) -> None:
+        self._has_unsigned = False
+        if self._hides is not None and self._hides(reasoning):
+            self._lose(LOST_REASONING)
+
+    def _lose(self, *names: str) -> None:
+        for name in names[: MAX_NAMES - len(self._lost)]:
+            self._lost[name] = None
+
+    def _dropped(self) -> bytes:
+        """Return the comment with the names of the parts that were left out; empty if there are none."""
+        return f": {HEADER}: {header(self._lost)}\n\n".encode() if self._lost else b""
 
     def _final_events(self) -> bytes | None:
         if self.finished:
             return b""
         # Some servers omit the end event; a finish reason is equivalent.
         self.finished = self._has_finish_reason
-        return self._writer.write(StreamEnded()) if self._has_finish_reason else None
+        return self._dropped() + self._writer.write(StreamEnded()) if self._has_finish_reason else None
 
 
 def _may_start(block: bytes) -> bool:

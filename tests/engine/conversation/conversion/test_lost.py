@@ -405,3 +405,75 @@ def test_the_header_is_bounded_and_has_only_names():
     assert lost.extended("", ["answer.images"]) == "answer.images"
     assert lost.extended("a,?", ["b", "a"]) == "a,?,b"
     assert lost.extended(long, ["b"]) == long
+
+
+def names_of_effort(client: str, spoken: str, changes: dict[str, Any], model: str, **more: Any) -> set[str]:
+    dialect, provider = DIALECTS[client], SPOKEN[spoken]
+    call = dialect.decode(msgspec.json.encode({"model": "p/m", **BASES[client], **changes}))
+    request: Request = msgspec.structs.replace(dialect.to_internal(call), model=model, **more)
+    return set(lost.lost_fields(request, provider.unwritten(request), provider.extra_fields, dialect.feature_fields))
+
+
+@pytest.mark.parametrize(
+    ("spoken", "model", "level", "is_kept"),
+    [
+        ("anthropic_messages", "claude-opus-4-6", "low", True),
+        ("anthropic_messages", "claude-opus-4-6", "minimal", False),
+        ("anthropic_messages", "claude-opus-4-6", "xhigh", False),
+        ("anthropic_messages", "claude-opus-4-7", "xhigh", True),
+        ("anthropic_messages", "claude-opus-5-5", "none", False),
+        ("anthropic_messages", "claude-sonnet-5-5", "none", False),
+        ("anthropic_messages", "claude-opus-5", "none", True),
+        ("anthropic_messages", "claude-sonnet-4-5", "high", True),
+        ("anthropic_messages", "claude-sonnet-4-5", "xhigh", False),
+        ("bedrock_converse", "anthropic.claude-opus-4-6-v1:0", "xhigh", False),
+        ("gemini_generate", "gemini-2.5-flash", "none", True),
+        ("gemini_generate", "gemini-2.5-pro", "none", False),
+        ("gemini_generate", "gemini-2.5-flash", "xhigh", False),
+        ("gemini_generate", "gemini-3-flash", "none", False),
+        ("gemini_generate", "gemini-3-flash", "medium", True),
+        ("gemini_generate", "gemini-3-pro", "medium", False),
+        ("mistral_chat", "magistral-medium", "low", True),
+    ],
+)
+def test_an_effort_that_the_model_does_not_have_is_named(spoken: str, model: str, level: str, is_kept: bool):
+    names = names_of_effort("openai_chat", spoken, {"reasoning_effort": level}, model)
+    assert names == (set() if is_kept else {"reasoning_effort"})
+
+
+@pytest.mark.parametrize(
+    ("spoken", "model", "level", "is_kept"),
+    [
+        ("openai_chat", "gpt-5", "low", True),
+        ("openai_chat", "gpt-5", "max", False),
+        ("mistral_chat", "magistral-medium", "high", True),
+        ("mistral_chat", "magistral-medium", "low", False),
+    ],
+)
+def test_an_effort_of_anthropic_that_the_model_does_not_have_is_named(
+    spoken: str, model: str, level: str, is_kept: bool
+):
+    changes = {"output_config": {"effort": level}}
+    names = names_of_effort("anthropic_messages", spoken, changes, model, reasons=True)
+    assert names == (set() if is_kept else {"output_config.effort"})
+
+
+@pytest.mark.parametrize(
+    ("spoken", "model", "budget", "names"),
+    [
+        ("openai_chat", "gpt-5", 5000, {"thinking.budget_tokens"}),
+        ("gemini_generate", "gemini-3-flash", 5000, {"thinking.budget_tokens"}),
+        ("gemini_generate", "gemini-2.5-flash", 5000, set()),
+        ("gemini_generate", "gemini-2.5-flash", 30_000, {"thinking"}),
+        ("bedrock_converse", "anthropic.claude-sonnet-4-5-v1:0", 5000, set()),
+        ("bedrock_converse", "anthropic.claude-sonnet-4-5-v1:0", 40_000, {"thinking"}),
+        ("bedrock_converse", "anthropic.claude-opus-4-6-v1:0", 5000, {"thinking.budget_tokens"}),
+        ("bedrock_converse", "amazon.titan-text", 5000, {"thinking"}),
+    ],
+)
+def test_a_budget_is_named_if_only_a_level_or_another_budget_is_sent(
+    spoken: str, model: str, budget: int, names: set[str]
+):
+    changes = {"thinking": {"type": "enabled", "budget_tokens": budget, "display": "omitted"}}
+    found = names_of_effort("anthropic_messages", spoken, changes, model)
+    assert found == names

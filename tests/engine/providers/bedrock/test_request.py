@@ -94,3 +94,24 @@ def test_an_effort_for_models_of_other_vendors_is_dropped(model: str):
     plain = request(model, effort=HIGH, sampling=Sampling(temperature=0.2))
     assert write(plain)["inferenceConfig"] == {"temperature": 0.2}
     assert dropped(plain) == {"reasoning_effort"}
+
+
+@pytest.mark.parametrize(
+    ("model", "sent"),
+    [
+        ("anthropic.claude-sonnet-4-5-v1:0", ["interleaved-thinking-2025-05-14", "context-1m-2025-08-07"]),
+        ("anthropic.claude-3-7-sonnet-v1:0", ["output-128k-2025-02-19"]),
+        ("anthropic.claude-instant-v1", None),
+        ("amazon.nova-pro-v1:0", None),
+    ],
+)
+def test_features_that_bedrock_and_the_model_have_are_enabled(model: str, sent: list[str] | None) -> None:
+    betas = (
+        "interleaved-thinking-2025-05-14", "mcp-client-2025-11-20", "context-1m-2025-08-07", "output-128k-2025-02-19",
+        "interleaved-thinking-2025-05-14",
+    )  # fmt: skip
+    enabled = request(model, betas=betas)
+    assert write(enabled).get("additionalModelRequestFields", {}).get("anthropic_beta") == sent
+    assert dropped(enabled) == {"betas"}
+    if sent:
+        assert dropped(request(model, betas=tuple(sent))) == set()

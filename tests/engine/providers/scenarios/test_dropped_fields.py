@@ -8,6 +8,8 @@ from tests.engine.providers.conftest import call, candidate, everything
 from tests.engine.providers.wires import ANTHROPIC_EVENTS, ANTHROPIC_REPLY, OPENAI_REPLY, answering, streaming
 from tests.support.upstream import upstream
 
+from gatehouse.engine.conversation.conversion import lost
+from gatehouse.engine.conversation.sse import frame
 from gatehouse.engine.providers.calls.calling import dropped_fields
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.policy.catalog import Candidate
@@ -165,3 +167,126 @@ async def test_parts_of_an_answer_that_the_client_does_not_receive_are_named(ask
     dropped_names = reply.dropped.split(",")
     assert {name for name in dropped_names if name.startswith("answer.")} == names
     assert "input" in dropped_names
+
+
+def sse(*events: dict[str, Any]) -> list[bytes]:
+    return [frame(msgspec.json.encode(event), event.get("type")) for event in events]
+
+
+def chunk(delta: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"id": "x", "model": "m-1", "choices": [{"index": 0, "delta": delta, **more}]}
+
+
+STREAMS_WITH_PARTS: list[tuple[str, list[bytes], list[str]]] = [
+    (
+        "anthropic",
+        sse(
+            {"type": "message_start", "message": {"id": "x", "model": "m-1"}},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "server_tool_use", "name": "s"}},
+            {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "Hi"}},
+            {"type": "content_block_delta", "index": 1, "delta": {"type": "citations_delta", "citation": {"url": "u"}}},
+            {"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_details": {"category": "x"}}},
+            {"type": "message_stop"},
+        ),
+        ["answer.server_tool_use", "answer.citations", "answer.stop_details"],
+    ),
+    (
+        "openai",
+        [
+            *sse(
+                chunk({"role": "assistant", "reasoning_content": "hidden"}),
+                chunk({"content": "Hi", "images": [PICTURE]}),
+                chunk({"annotations": [{"type": "url_citation"}]}, finish_reason="stop"),
+            ),
+            frame(b"[DONE]"),
+        ],
+        ["answer.images", "answer.reasoning", "answer.citations"],
+    ),
+    (
+        "gemini",
+        sse(
+            {"candidates": [{"content": {"parts": [{"text": "Hm", "thought": True}]}}], "responseId": "x"},
+            {"candidates": [{"content": {"parts": GEMINI_PARTS}, "groundingMetadata": {"webSearchQueries": ["x"]}}]},
+            {"candidates": [{"content": {"parts": []}, "finishReason": "STOP"}]},
+        ),
+        ["answer.reasoning", "answer.images", "answer.audio", "answer.code", "answer.citations"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "events", "names"), STREAMS_WITH_PARTS)
+async def test_a_stream_names_the_parts_that_the_client_does_not_receive_before_its_end(ask, kind, events, names):
+    client = "openai_chat" if kind == "anthropic" else "anthropic_messages"
+    async with upstream(streaming(events)) as server:
+        reply = await ask(call(client, stream=True, seed=5), candidate(kind, base_url=server.url))
+        sent = await everything(reply)
+    comment = f": X-Gateway-Dropped: {','.join(names)}\n\n".encode()
+    assert sent.count(b"X-Gateway-Dropped") == 1
+    end = b'"type":"message_stop"' if client == "anthropic_messages" else b"[DONE]"
+    assert sent.index(b"Hi") < sent.index(comment) < sent.index(end)
+    assert list(reply.lost_parts) == names
+
+
+async def test_a_stream_without_further_parts_has_no_comment(ask):
+    async with upstream(streaming(ANTHROPIC_EVENTS)) as server:
+        reply = await ask(call(stream=True), candidate("anthropic", base_url=server.url))
+        sent = await everything(reply)
+    assert b"\n:" not in sent
+    assert reply.lost_parts == ()
+
+
+async def test_the_names_of_a_streams_parts_are_bounded(ask):
+    blocks = [
+        {"type": "content_block_start", "index": number, "content_block": {"type": f"block\n\n{number}" + "x" * 2000}}
+        for number in range(100)
+    ]
+    async with upstream(streaming([ANTHROPIC_EVENTS[0], *sse(*blocks), *ANTHROPIC_EVENTS[2:]])) as server:
+        reply = await ask(call(stream=True), candidate("anthropic", base_url=server.url))
+        sent = await everything(reply)
+    assert b": X-Gateway-Dropped: ?\n\n" in sent
+    assert len(reply.lost_parts) == lost.MAX_NAMES
+
+
+SIGNED = {"type": "thinking", "thinking": "Hm", "signature": "s"}
+SEALED = {"type": "redacted_thinking", "data": "d"}
+
+
+@pytest.mark.parametrize(
+    ("client", "changes", "block", "is_hidden"),
+    [
+        ("openai_chat", {}, SIGNED, False),
+        ("openai_chat", {}, SEALED, True),
+        ("openai_completions", {"prompt": "hi"}, SIGNED, True),
+        ("openai_responses", {"messages": None}, SIGNED, True),
+        ("openai_responses", {"messages": None, "reasoning": {"summary": "auto"}}, SIGNED, False),
+        ("openai_responses", {"messages": None, "include": ["reasoning.encrypted_content"]}, SIGNED, False),
+        (
+            "openai_responses",
+            {"messages": None, "include": ["reasoning.encrypted_content"]},
+            {**SIGNED, "signature": ""},
+            True,
+        ),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_reasoning_that_the_client_does_not_receive_is_named(ask, client, changes, block, is_hidden, stream):
+    deltas = [
+        {"type": "thinking_delta", "thinking": block.get("thinking")},
+        {"type": "signature_delta", "signature": block.get("signature")},
+    ]
+    events = sse(
+        {"type": "content_block_start", "index": 0, "content_block": {**block, "thinking": "", "signature": ""}},
+        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": 0},
+    )
+    answer = {"content": [block, {"type": "text", "text": "Hi"}], "stop_reason": "end_turn"}
+    behave = (
+        streaming([ANTHROPIC_EVENTS[0], *events, *ANTHROPIC_EVENTS[2:]])
+        if stream
+        else answering(msgspec.json.encode(answer))
+    )
+    async with upstream(behave) as server:
+        reply = await ask(call(client, stream=stream, **changes), candidate("anthropic", base_url=server.url))
+        if stream:
+            await everything(reply)
+    assert ("answer.reasoning" in reply.lost_parts) is is_hidden

@@ -491,3 +491,22 @@ async def test_a_cached_answer_requires_its_approval_each_time(harness: EngineHa
     body = {**CHAT, "messages": [{"role": "user", "content": "PRJ-1234"}]}
     assert [cache_header(await ask(harness, body)) for _ in range(2)] == ["miss", "hit"]
     assert len(harness.approval_questions) == 2
+
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+MESSAGE = {"model": "one/m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 9, "top_k": 3}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_cached_answer_names_the_parts_that_it_lacks(harness: EngineHarness, stream: bool) -> None:
+    part = {"content": "Hello", "images": [PICTURE]}
+    choice = {"index": 0, "finish_reason": "stop", "delta" if stream else "message": part}
+    data = msgspec.json.encode({"id": "x", "choices": [choice]})
+    harness.outbound.script = [(200, [b"data: " + data + b"\n\n", b"data: [DONE]\n\n"] if stream else [data])]
+    first = await ask(harness, {**MESSAGE, "stream": stream}, dialect="anthropic_messages")
+    first_answer = await read(first)
+    again = await ask(harness, {**MESSAGE, "stream": stream}, dialect="anthropic_messages")
+    assert cache_header(again) == "hit"
+    assert await read(again) == first_answer
+    assert again.headers["X-Gateway-Dropped"] == "top_k,answer.images"
+    assert (b": X-Gateway-Dropped: answer.images" in first_answer) is stream

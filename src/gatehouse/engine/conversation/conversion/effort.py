@@ -53,6 +53,10 @@ _GEMINI_LEVELS: Final = {
     "max": "high",
 }  # fmt: skip
 
+#: features that are lost: the whole effort, or the client's budget, of which only a level is sent
+_NO_EFFORT: Final = frozenset({"effort"})
+_NO_BUDGET: Final = frozenset({"effort_budget"})
+
 #: models of OpenAI that reason; `o1-mini`, `o1-preview` and the `chat` models of GPT-5 accept no effort
 _OPENAI_REASONING: Final = re.compile(
     r"(?:.*/)?(?:o1(?!-(?:mini|preview))|o[2-9]|gpt-(?:[5-9]|oss)(?!.*-chat)|codex)", re.IGNORECASE
@@ -63,8 +67,8 @@ _GEMINI_MEDIA: Final = re.compile(r"-(?:image|tts)\b", re.IGNORECASE)
 
 
 class ClaudeThinking(NamedTuple):
-    """The fields about thinking in a call to a Claude model. `is_lost`: the fields do not express the effort that the
-    client asked for. `thinks`: the model may think."""
+    """The fields about thinking in a call to a Claude model. `is_lost`: the fields express another effort than the
+    client requested, or none. `thinks`: the model may think."""
 
     fields: Mapping[str, Any]
     is_lost: bool = False
@@ -100,6 +104,12 @@ def for_openai(effort: Effort | None, model: str, reasons: bool | None) -> str |
     if reasons is False or (reasons is None and _OPENAI_REASONING.match(model) is None):
         return None
     return _OPENAI_LEVELS.get(effort.level, effort.level)
+
+
+def unwritten_levels(effort: Effort | None, level: str | None) -> frozenset[str]:
+    """Return the features of an effort that are lost if only `level` is sent; None: no level is sent. The feature
+    `effort` is lost if the level is not the requested one."""
+    return _NO_EFFORT if effort is None or level != effort.level else _NO_BUDGET
 
 
 def for_mistral(effort: Effort | None, reasons: bool | None) -> str | None:
@@ -138,10 +148,12 @@ def for_anthropic(
         return planned
     if effort is None or level == "none":
         return ClaudeThinking({})
-    budget = min(effort.budget_tokens or _BUDGETS.get(effort.level, 0), max_tokens // 2)
+    requested = effort.budget_tokens or _BUDGETS.get(effort.level, 0)
+    budget = min(requested, max_tokens // 2)
     if budget < _MIN_BUDGET_TOKENS or must_call or not accepts_budget:
         return ClaudeThinking({}, is_lost=True)
-    return ClaudeThinking({"thinking": {"type": "enabled", "budget_tokens": budget}}, thinks=True)
+    fields = {"thinking": {"type": "enabled", "budget_tokens": budget}}
+    return ClaudeThinking(fields, is_lost=budget != requested, thinks=True)
 
 
 def _with_level(level: str | None, model: Claude, must_call: bool) -> ClaudeThinking:
@@ -149,19 +161,21 @@ def _with_level(level: str | None, model: Claude, must_call: bool) -> ClaudeThin
     anthropic = _ANTHROPIC_LEVELS.get(level or "")
     if anthropic == "xhigh" and not model.has_xhigh:
         anthropic = "max"
-    is_unknown = anthropic is None and level not in (None, "none")
     if model.always_thinks:
         if level == "none":
             anthropic = "low"
         fields: dict[str, Any] = {} if anthropic is None else {"output_config": {"effort": anthropic}}
-        return ClaudeThinking(fields, is_lost=is_unknown, thinks=True)
+        return ClaudeThinking(fields, is_lost=anthropic != level, thinks=True)
     if level == "none":
-        return ClaudeThinking({"thinking": {"type": model.least_thinking}} if model.thinks_by_default else {})
+        if not model.thinks_by_default:
+            return ClaudeThinking({})
+        return ClaudeThinking({"thinking": {"type": model.least_thinking}}, is_lost=model.least_thinking != "disabled")
     if must_call and not model.thinks_in_forced_calls:
         return ClaudeThinking({}, is_lost=level is not None)
     if anthropic is None:
-        return ClaudeThinking({}, is_lost=is_unknown, thinks=model.thinks_by_default)
-    return ClaudeThinking({"thinking": {"type": "adaptive"}, "output_config": {"effort": anthropic}}, thinks=True)
+        return ClaudeThinking({}, is_lost=level is not None, thinks=model.thinks_by_default)
+    fields = {"thinking": {"type": "adaptive"}, "output_config": {"effort": anthropic}}
+    return ClaudeThinking(fields, is_lost=anthropic != level, thinks=True)
 
 
 def thinking_config(
@@ -209,6 +223,17 @@ def for_gemini(effort: Effort | None, model: str, reasons: bool | None) -> Mappi
         return {"thinkingBudget": _MIN_GEMINI_PRO_TOKENS if is_pro else 0}
     budget = effort.budget_tokens or _BUDGETS[effort.level]
     return {"thinkingBudget": max(_MIN_BUDGET_TOKENS, min(budget, _MAX_GEMINI_TOKENS))}
+
+
+def unwritten_for_gemini(effort: Effort | None, model: str, reasons: bool | None) -> frozenset[str]:
+    """Return the features of an effort that Gemini does not receive as the client requested them."""
+    config = for_gemini(effort, model, reasons)
+    if effort is None or config is None:
+        return _NO_EFFORT
+    if "thinkingLevel" in config:
+        return unwritten_levels(effort, config["thinkingLevel"])
+    requested = 0 if effort.level == "none" else effort.budget_tokens or _BUDGETS[effort.level]
+    return frozenset() if config["thinkingBudget"] == requested else _NO_EFFORT
 
 
 def _level(budget: int) -> str:

@@ -27,7 +27,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]{0,63}\Z")
 _UNPRINTABLE: Final = "?"
 #: fields of `Sampling`, and optional fields of `Request`, that not all APIs have
 _SAMPLING: Final = ("temperature", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty", "stop")
-_OPTIONS: Final = ("user", "prompt_cache_key", "response_format", "effort")
+_OPTIONS: Final = ("user", "prompt_cache_key", "response_format", "effort", "betas")
 #: values with which a field changes nothing, besides null, false and empty ones
 _HARMLESS: Final[Mapping[str, tuple[Any, ...]]] = {
     "n": (1,),
@@ -35,6 +35,7 @@ _HARMLESS: Final[Mapping[str, tuple[Any, ...]]] = {
     "service_tier": ("auto", "default", "standard", "standard_only"),
     "truncation": ("disabled",),
     "modalities": (["text"],),
+    "citations": ({"enabled": False},),
     "function_call": ("none", "auto"),
 }
 
@@ -47,16 +48,13 @@ def unread(body: Mapping[str, Any], fields: frozenset[str], prefix: str = "") ->
 def features(request: Request) -> Iterator[str]:
     """Yields the features that a request uses and that not all APIs have."""
     yield from (name for name in _SAMPLING if getattr(request.sampling, name) not in (None, ()))
-    yield from (name for name in _OPTIONS if getattr(request, name) is not None)
+    yield from (name for name in _OPTIONS if getattr(request, name) not in (None, ()))
+    if request.effort is not None and request.effort.budget_tokens is not None:
+        yield "effort_budget"
     if request.returns_reasoning:
         yield "returned_reasoning"
     if request.tools:
-        if request.tool_choice is not None:
-            yield "tool_choice"
-        if request.parallel_tool_calls is not None:
-            yield "parallel_tool_calls"
-        if any(tool.strict for tool in request.tools):
-            yield "strict"
+        yield from _of_tools(request)
     if request.response_format is not None:
         if request.response_format.strict:
             yield "format_strict"
@@ -93,7 +91,7 @@ def header(names: Iterable[str]) -> str:
     shown: dict[str, None] = {}
     length = 0
     for name in names:
-        printable = name if _NAME.match(name) else _UNPRINTABLE
+        printable = name if name == _MORE or _NAME.match(name) else _UNPRINTABLE
         if printable in shown:
             continue
         length += len(printable) + 1
@@ -107,6 +105,15 @@ def header(names: Iterable[str]) -> str:
 def extended(value: str, names: Iterable[str]) -> str:
     """Return the header's value with more names. If names were already left out, the value stays as it is."""
     return value if value.endswith(_MORE) else header((*filter(None, value.split(",")), *names))
+
+
+def _of_tools(request: Request) -> Iterator[str]:
+    if request.tool_choice is not None:
+        yield "tool_choice"
+    if request.parallel_tool_calls is not None:
+        yield "parallel_tool_calls"
+    if any(tool.strict for tool in request.tools):
+        yield "strict"
 
 
 def _of_part(part: Part) -> Iterator[str]:

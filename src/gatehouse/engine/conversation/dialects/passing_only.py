@@ -9,6 +9,7 @@ from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.envelope import openai_body, openai_event
 from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
+from gatehouse.engine.conversation.form import Reasoning
 from gatehouse.foundation.errors import Refusal
 
 
@@ -54,6 +55,9 @@ class PassingOnly:
         _never_converted()
 
     def render_reply(self, answer: Any, call: ModelCall) -> NoReturn:
+        _never_converted()
+
+    def hides(self, reasoning: Reasoning, call: ModelCall) -> NoReturn:
         _never_converted()
 
     def stream_reader(self) -> NoReturn:

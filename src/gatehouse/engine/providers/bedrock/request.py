@@ -8,6 +8,7 @@ import msgspec
 
 from gatehouse.engine.conversation.conversion.arguments import arguments_object
 from gatehouse.engine.conversation.conversion.call_ids import accepted_id
+from gatehouse.engine.conversation.conversion.claude import claude
 from gatehouse.engine.conversation.conversion.effort import ClaudeThinking
 from gatehouse.engine.conversation.conversion.system_messages import leading_texts, placed
 from gatehouse.engine.conversation.dialects.anthropic_messages.request import (
@@ -62,6 +63,14 @@ _UNWRITTEN: Final = frozenset(
         "signature", "format_strict", "later_system",
     }
 )  # fmt: skip
+#: Features of Anthropic's API that Bedrock accepts, and that change something in a converted call: the versions of the
+#: models from the first that has the feature to the last that needs it to be enabled; None: no last one.
+_BETAS: Final[Mapping[str, tuple[tuple[int, int], tuple[int, int] | None]]] = {
+    "context-1m-2025-08-07": ((4, 0), None),
+    "interleaved-thinking-2025-05-14": ((4, 0), None),
+    "output-128k-2025-02-19": ((3, 7), (3, 7)),
+    "token-efficient-tools-2025-02-19": ((3, 7), None),
+}
 _NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 
@@ -72,6 +81,8 @@ def unwritten(request: Request) -> frozenset[str]:
         names = _UNWRITTEN | unwritten_for_claude(request)
     else:
         names = _UNWRITTEN | {"effort", "reasoning", "returned_reasoning"}
+    if len(_betas(request)) < len(request.betas):
+        names |= {"betas"}
     if not _model_fields(request.model, request.sampling.top_k):
         names |= {"top_k"}
     if request.tool_choice is not None and request.tool_choice.mode == "none" and any(_called_tools(request.messages)):
@@ -93,13 +104,17 @@ def write(request: Request) -> dict[str, Any]:
         "topP": sampling.top_p,
         "stopSequences": list(sampling.stop) or None,
     }
+    betas = _betas(request)
+    model_fields = {**planned.fields, **_model_fields(request.model, sampling.top_k)}
+    if betas:
+        model_fields["anthropic_beta"] = betas
     body: dict[str, Any] = {
         "messages": _write_messages(request.messages, thinks=planned.thinks),
         "system": _write_system(request),
         "inferenceConfig": {name: value for name, value in inference.items() if value is not None},
         "toolConfig": _write_tools(request),
         "outputConfig": _write_format(request.response_format),
-        "additionalModelRequestFields": {**planned.fields, **_model_fields(request.model, sampling.top_k)},
+        "additionalModelRequestFields": model_fields,
     }
     return {name: value for name, value in body.items() if value}
 
@@ -254,6 +269,15 @@ def _model_fields(model: str, top_k: int | None) -> dict[str, Any]:
     if "amazon.nova" in model:
         return {"inferenceConfig": {"topK": top_k}}
     return {"top_k": top_k} if _is_anthropic(model) else {}
+
+
+def _betas(request: Request) -> list[str]:
+    """Return the features that are enabled. Bedrock refuses a call that enables a feature that the model lacks."""
+    model = claude(request.model) if _is_anthropic(request.model) else None
+    if model is None:
+        return []
+    versions = ((name, _BETAS[name]) for name in dict.fromkeys(request.betas) if name in _BETAS)
+    return [name for name, (first, last) in versions if first <= model.version and (not last or model.version <= last)]
 
 
 def _thinking(request: Request) -> ClaudeThinking:

@@ -1,7 +1,7 @@
 """Converts events of ConverseStream to deltas."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -9,6 +9,7 @@ from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.form import (
     Delta,
     GenerationFinished,
+    PartsLost,
     ReasoningDelta,
     ReasoningSigned,
     StreamEnded,
@@ -38,6 +39,15 @@ class _Piece(msgspec.Struct, rename="camel"):
     text: str | None = None
     reasoning_content: _ReasoningPiece | None = None
     tool_use: _ToolUseDelta | None = None
+    image: Any = None
+    citation: Any = None
+
+    @property
+    def lost(self) -> Sequence[Delta]:
+        """A delta with the name of a piece that the dialects of clients cannot express."""
+        if self.image is not None:
+            return (PartsLost(("answer.images",)),)
+        return (PartsLost(("answer.citations",)),) if self.citation is not None else ()
 
 
 class _Event(msgspec.Struct, rename="camel"):
@@ -74,7 +84,7 @@ class Reader:
 
     def _block_start(self, event: _Event) -> Sequence[Delta]:
         if event.start is None or event.start.tool_use is None:
-            return ()
+            return () if event.start is None else event.start.lost
         index = self._tools[event.content_block_index] = len(self._tools)
         self._without_arguments.add(event.content_block_index)
         return (ToolStarted(index=index, id=event.start.tool_use.tool_use_id, name=event.start.tool_use.name),)
@@ -88,7 +98,7 @@ class Reader:
         if delta.tool_use is not None and delta.tool_use.input and block in self._tools:
             self._without_arguments.discard(block)
             return (ToolArguments(index=self._tools[block], text=delta.tool_use.input),)
-        return ()
+        return delta.lost
 
     def _block_stop(self, event: _Event) -> Sequence[Delta]:
         if event.content_block_index not in self._without_arguments:

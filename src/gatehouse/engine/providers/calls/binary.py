@@ -25,6 +25,7 @@ class Binary:
     #: no usage is reported, and the answer has no tokens
     usage: Usage | None = None
     output_estimate = 0
+    lost_parts: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         #: the first bytes, until there are enough of them to tell a recording from a text

@@ -6,6 +6,7 @@ through the internal form.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -18,7 +19,7 @@ from gatehouse.engine.conversation.decoding.multipart import write_form
 from gatehouse.engine.conversation.dialect import Dialect, PassingDialect, ProviderDialect, Tap
 from gatehouse.engine.conversation.dialects import DIALECTS, NATIVE, PASSING
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible, ResponseNotFound
-from gatehouse.engine.conversation.form import Completion, EmbeddingsRequest, Request
+from gatehouse.engine.conversation.form import Completion, EmbeddingsRequest, Reasoning, Request
 from gatehouse.engine.providers.calls.binary import Binary, check_recording, recording_headers
 from gatehouse.engine.providers.credentials import lacks_secret
 from gatehouse.engine.providers.failure import NOT_CONVERTIBLE, ProviderFailed, of_transport
@@ -34,7 +35,7 @@ from gatehouse.engine.providers.offers import not_offered
 from gatehouse.engine.providers.rate_limit_headers import exhausted_seconds
 from gatehouse.engine.providers.registry import KINDS, SPOKEN
 from gatehouse.engine.providers.reply import Reply
-from gatehouse.engine.providers.streams import Converting, Passing, Stream
+from gatehouse.engine.providers.streams import LOST_REASONING, Converting, Passing, Stream
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest
 from gatehouse.policy.catalog import Candidate
 
@@ -142,13 +143,12 @@ def dropped_fields(call: ModelCall, candidate: Candidate) -> str:
         request = _for_candidate(client.to_internal(call), candidate, kind, None)
     except (ProviderNotConfigured, InvalidField):
         return ""
-    return _dropped(call, request, client, SPOKEN[offered.dialect])
+    return _dropped(request, client, SPOKEN[offered.dialect])
 
 
-def _dropped(call: ModelCall, request: Request | EmbeddingsRequest, client: Dialect, spoken: ProviderDialect) -> str:
+def _dropped(request: Request | EmbeddingsRequest, client: Dialect, spoken: ProviderDialect) -> str:
     unwritten, extra_fields = spoken.unwritten(request), spoken.extra_fields
-    # The client's headers enable features of its own dialect.
-    return lost.header((*call.headers, *lost.lost_fields(request, unwritten, extra_fields, client.feature_fields)))
+    return lost.header(lost.lost_fields(request, unwritten, extra_fields, client.feature_fields))
 
 
 class _Parties(NamedTuple):
@@ -226,11 +226,12 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties, output_li
             client.refuse_unconvertible(call)
             request = _for_candidate(client.to_internal(call), candidate, kind, limit)
             body = kind.adapt(spoken.from_internal(request))
-            dropped = _dropped(call, request, client, spoken)
+            dropped = _dropped(request, client, spoken)
         except InvalidField as error:
             raise ProviderFailed(NOT_CONVERTIBLE, client_error=error) from None
         if call.stream:
-            stream = Converting(spoken.stream_reader(), client.stream_writer(call), call.model)
+            hides = partial(client.hides, call=call)
+            stream = Converting(spoken.stream_reader(), client.stream_writer(call), call.model, hides)
     fitted = kind.fit(body, _target(call, candidate, operation), candidate.provider.config)
     if call.is_form:
         form, content_type = write_form(fitted, call.files)
@@ -312,12 +313,17 @@ async def _whole_reply(
             )
             usage, body = answer.usage, client.render_reply(answer, call)
             if isinstance(answer, Completion):
-                lost_parts = answer.lost
+                lost_parts = (*answer.lost, *_hidden_reasoning(answer, client, call))
     except NotConvertible:
         raise ProviderFailed("bad_reply", status=reply.status) from None
     whole = Reply.whole(reply.status, body, usage, call, sent_bytes=sent_bytes)
-    whole.lost_parts = lost_parts
+    whole.whole_lost_parts = lost_parts
     return whole
+
+
+def _hidden_reasoning(answer: Completion, client: Dialect, call: ModelCall) -> tuple[str, ...]:
+    hidden = any(isinstance(part, Reasoning) and client.hides(part, call) for part in answer.parts)
+    return (LOST_REASONING,) if hidden else ()
 
 
 async def _failure(

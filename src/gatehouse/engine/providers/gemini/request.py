@@ -41,16 +41,14 @@ _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "AN
 _UNWRITTEN: Final = frozenset(
     {
         "parallel_tool_calls", "user", "prompt_cache_key", "strict", "format_strict", "format_description", "detail",
-        "document_name", "reasoning", "returned_reasoning", "later_system",
+        "document_name", "reasoning", "returned_reasoning", "later_system", "betas",
     }
 )  # fmt: skip
-_UNWRITTEN_EFFORT: Final = _UNWRITTEN | {"effort"}
 
 
 def unwritten(request: Request) -> frozenset[str]:
-    """Return the features of a request that `write` leaves out."""
-    thinking = effort.for_gemini(request.effort, request.model, request.reasons)
-    return _UNWRITTEN_EFFORT if thinking is None else _UNWRITTEN
+    """Return the features of a request that `write` leaves out or changes."""
+    return _UNWRITTEN | effort.unwritten_for_gemini(request.effort, request.model, request.reasons)
 
 
 def write(request: Request) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import (
     Delta,
     GenerationFinished,
+    PartsLost,
     Reasoning,
     ReasoningDelta,
     StreamFailed,
@@ -49,6 +50,8 @@ class Reader:
             )
             deltas.append(started)
         self._parts(answer, deltas)
+        if lost := answer.lost:
+            deltas.append(PartsLost(lost))
         reason = answer.finish(called=self._tools > 0)
         if reason is not None:
             deltas.append(GenerationFinished(reason=reason))

@@ -30,10 +30,9 @@ EXTRA_FIELDS: Final = frozenset(
 _UNWRITTEN: Final = frozenset(
     {
         "user", "prompt_cache_key", "detail", "is_error", "signature", "document_name", "reasoning",
-        "returned_reasoning", "later_system",
+        "returned_reasoning", "later_system", "betas",
     }
 )  # fmt: skip
-_UNWRITTEN_EFFORT: Final = _UNWRITTEN | {"effort"}
 #: The maximum in the other dialects is 2.
 _MAX_TEMPERATURE: Final = 1.5
 
@@ -44,7 +43,7 @@ _ID: Final = re.compile("[A-Za-z0-9]{9}")
 
 def unwritten(request: Request) -> frozenset[str]:
     """Return the features of a request that `write` leaves out or changes."""
-    names = _UNWRITTEN_EFFORT if effort.for_mistral(request.effort, request.reasons) is None else _UNWRITTEN
+    names = _UNWRITTEN | effort.unwritten_levels(request.effort, effort.for_mistral(request.effort, request.reasons))
     temperature = request.sampling.temperature
     return names | {"temperature"} if temperature is not None and temperature > _MAX_TEMPERATURE else names
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gatehouse.engine.conversation.conversion import lost
 from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.endings import ended_normally
 from gatehouse.engine.exchange import Admitted, Cached, CallRequest, Exchange
@@ -21,6 +22,11 @@ from gatehouse.engine.verdict import ALLOW, Verdict
 #: Largest request that is looked up and largest answer that is stored. Hashing or sealing larger ones would delay other
 #: requests.
 MAX_CACHED_BYTES: Final = 1024**2
+
+#: Format of the entries: the names of the parts that the answer lacks, as in the header, a line break, and the answer.
+#: Part of the key.
+_FORMAT: Final = "names of lost parts, answer"
+_SEPARATOR: Final = b"\n"
 
 _encoder = msgspec.json.Encoder()
 
@@ -46,10 +52,11 @@ async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict | Cached:
     if "no-store" in directives:
         return ALLOW
     key = _key(x)
-    answer = None if "no-cache" in directives else await ports.cache.get(key)
-    if answer is not None and not await _may_still(x, ports):
-        answer = None
-    return Cached(key=key, seconds=seconds, answer=answer)
+    entry = None if "no-cache" in directives else await ports.cache.get(key)
+    if entry is None or not await _may_still(x, ports):
+        return Cached(key=key, seconds=seconds, answer=None)
+    names, _, answer = entry.partition(_SEPARATOR)
+    return Cached(key=key, seconds=seconds, answer=answer, lost_parts=tuple(filter(None, names.decode().split(","))))
 
 
 def again(x: Admitted, cached: Cached) -> Reply | None:
@@ -57,8 +64,8 @@ def again(x: Admitted, cached: Cached) -> Reply | None:
     if cached.answer is None:
         return None
     call = x.call_request.call
-    reply = Reply.again(cached.answer, stream=call.stream)
-    reply.dropped = dropped_fields(call, x.chain[0])
+    reply = Reply.again(cached.answer, stream=call.stream, lost_parts=cached.lost_parts)
+    reply.dropped = lost.extended(dropped_fields(call, x.chain[0]), cached.lost_parts)
     return reply
 
 
@@ -68,9 +75,9 @@ def watch(cached: Cached, reply: Reply) -> None:
     if reply.status != 200:
         return
     if reply.events is None:
-        cached.blocks = [reply.body or b""]
+        cached.blocks, cached.lost_parts = [reply.body or b""], reply.lost_parts
     else:
-        reply.events = _noted(reply.events, cached)
+        reply.events = _noted(reply.events, reply, cached)
 
 
 def keep(x: Exchange, ports: Ports) -> None:
@@ -80,7 +87,8 @@ def keep(x: Exchange, ports: Ports) -> None:
         return
     call, answer = x.call_request.call, b"".join(cached.blocks)
     if len(answer) <= MAX_CACHED_BYTES and ended_normally(call.dialect, answer, stream=call.stream):
-        ports.cache.put(cached.key, answer, cached.seconds)
+        entry = lost.header(cached.lost_parts).encode() + _SEPARATOR + answer
+        ports.cache.put(cached.key, entry, cached.seconds)
 
 
 def _directives(x: CallRequest) -> set[str]:
@@ -94,6 +102,7 @@ def _key(x: Admitted) -> bytes:
     change of the policy changes the key."""
     call, identified, first = x.call_request.call, x.call_request.identified, x.chain[0]
     material = (
+        _FORMAT,
         identified.policy.tenant_id,
         identified.policy.revision,
         sorted(group.hex for group in identified.caller.groups),
@@ -120,10 +129,11 @@ async def _may_still(x: Admitted, ports: Ports) -> bool:
     )
 
 
-async def _noted(events: AsyncIterator[bytes], cached: Cached) -> AsyncIterator[bytes]:
+async def _noted(events: AsyncIterator[bytes], reply: Reply, cached: Cached) -> AsyncIterator[bytes]:
     size = 0
     async for block in events:
         size += len(block)
+        cached.lost_parts = reply.lost_parts
         if size > MAX_CACHED_BYTES:
             cached.blocks.clear()
         else:

@@ -13,7 +13,7 @@ from gatehouse.engine.conversation.dialects.anthropic_messages.tap import Messag
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import merged
 from gatehouse.engine.conversation.dialects.anthropic_messages.view import growth, view
 from gatehouse.engine.conversation.dialects.envelope import anthropic_body, anthropic_event
-from gatehouse.engine.conversation.form import Completion, Request
+from gatehouse.engine.conversation.form import Completion, Reasoning, Request
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
@@ -47,6 +47,8 @@ class AnthropicMessages:
         "strict": "tools.strict",
         "is_error": "messages.is_error",
         "document_name": "messages.title",
+        "effort_budget": "thinking.budget_tokens",
+        "betas": BETA,
         "reasoning": content.LOST_THINKING,
         "later_system": "messages.system",
         # Answers without signatures are complete; later requests name the thinking that is left out.
@@ -73,7 +75,8 @@ class AnthropicMessages:
         """Does nothing: reading refuses what cannot be converted."""
 
     def to_internal(self, call: ModelCall) -> Request:
-        return request.read(call.body, call.model, call.stream)
+        betas = tuple(name.strip() for name in call.headers.get(BETA, "").split(",") if name.strip())
+        return request.read(call.body, call.model, call.stream, betas)
 
     def from_internal(self, request_: Request) -> dict[str, Any]:
         return request.write(request_)
@@ -86,6 +89,9 @@ class AnthropicMessages:
 
     def render_reply(self, completion: Completion, call: ModelCall) -> bytes:
         return reply.write(completion, call.body)
+
+    def hides(self, reasoning: Reasoning, call: ModelCall) -> bool:
+        return not reply.is_shown(reasoning, reply.shown_thinking(call.body))
 
     def stream_reader(self) -> Reader:
         return Reader()

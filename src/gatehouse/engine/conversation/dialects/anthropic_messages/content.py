@@ -33,32 +33,70 @@ _ID = re.compile("[a-zA-Z0-9_-]{1,64}")
 #: the beginning of a text that Claude Code adds to the system prompt; another one in each request
 BILLING_HEADER: Final = "x-anthropic-billing-header:"
 #: blocks that no other API has, and without which the conversation is complete
-_LEFT_OUT: Final = frozenset({"tool_addition", "tool_removal"})
+_LEFT_OUT: Final = frozenset({"tool_addition", "tool_removal", "tool_search_tool_result"})
+#: the beginning of the types and names of Anthropic's tools for the search of tools
+TOOL_SEARCH: Final = "tool_search_tool"
 _MESSAGE_FIELDS: Final = frozenset({"role", "content"})
 #: fields of a block that are converted, by the block's type
 _FIELDS: Final = {
     "text": frozenset({"type", "text"}),
     "image": frozenset({"type", "source"}),
-    "document": frozenset({"type", "source", "title"}),
+    "document": frozenset({"type", "source", "title", "context"}),
+    "search_result": frozenset({"type", "source", "title", "content"}),
+    "compaction": frozenset({"type", "content"}),
     "tool_use": frozenset({"type", "id", "name", "input"}),
     "tool_result": frozenset({"type", "tool_use_id", "content", "is_error"}),
     "tool_reference": frozenset({"type", "tool_name"}),
 }
-_SOURCE_FIELDS: Final = frozenset({"type", "data", "media_type", "url"})
+_SOURCE_FIELDS: Final = frozenset({"type", "data", "media_type", "url", "content"})
 
 
-def read_message(message: Mapping[str, Any], path: str, lost: dict[str, None]) -> FormMessage:
-    """Return a message. Adds the names of what is left out to `lost`."""
-    if not message.keys() <= _MESSAGE_FIELDS:
-        lost |= unread(message, _MESSAGE_FIELDS, "messages.")
-    return FormMessage(message["role"], read_content(message["content"], f"{path}.content", lost))
+def read_messages(messages: Sequence[Mapping[str, Any]], lost: dict[str, None]) -> list[FormMessage]:
+    """Return the messages. Adds the names of what is left out to `lost`. A summary of the conversation (`compaction`)
+    becomes a text of the user, and replaces the messages and blocks before it, as at Anthropic."""
+    read: list[FormMessage] = []
+    for index, message in enumerate(messages):
+        if not message.keys() <= _MESSAGE_FIELDS:
+            lost |= unread(message, _MESSAGE_FIELDS, "messages.")
+        content, path = message["content"], f"messages[{index}].content"
+        position = _last_summary(content)
+        if position is not None:
+            read = [FormMessage("user", (Text(f"<summary>\n{content[position]['content']}\n</summary>"),))]
+        start = 0 if position is None else position + 1
+        parts = read_content(content, path, lost, start=start)
+        if parts or position is None:
+            read.append(FormMessage(message["role"], parts))
+    return read
 
 
-def read_content(content: Any, path: str, lost: dict[str, None]) -> tuple[Part, ...]:
+def _last_summary(content: Any) -> int | None:
+    """Return the position of the last block with a summary, or None. Anthropic sends an empty block if it could not
+    summarize."""
+    if isinstance(content, str):
+        return None
+    return next(
+        (
+            position
+            for position in range(len(content) - 1, -1, -1)
+            if content[position].get("type") == "compaction"
+            and isinstance(content[position].get("content"), str)
+            and content[position]["content"]
+        ),
+        None,
+    )
+
+
+def read_content(content: Any, path: str, lost: dict[str, None], *, start: int = 0) -> tuple[Part, ...]:
+    """Return the parts of a content, from the block with the number `start`."""
     if isinstance(content, str):
         return (Text(content),) if content else ()
-    parts = (_read_block(block, f"{path}[{index}]", lost) for index, block in enumerate(content or ()))
-    return tuple(part for part in parts if part is not None)
+    if content is None:
+        return ()
+    if not isinstance(content, list):
+        raise InvalidField(path, f"`{path}` must be a string or a list of blocks.")
+    return tuple(
+        part for index in range(start, len(content)) for part in _read_block(content[index], f"{path}[{index}]", lost)
+    )
 
 
 def read_system(system: Any, lost: dict[str, None]) -> tuple[Part, ...]:
@@ -110,49 +148,71 @@ def write_messages(messages: Sequence[FormMessage], *, thinks: bool = False) -> 
     return written
 
 
-def _read_block(block: Any, path: str, lost: dict[str, None]) -> Part | None:
+def _read_block(block: Any, path: str, lost: dict[str, None]) -> tuple[Part, ...]:
     if not isinstance(block, dict):
         raise InvalidField(path, f"`{path}` must be an object.")
     kind = word(block.get("type"))
     fields = None if kind is None else _FIELDS.get(kind)
     if fields is not None and not block.keys() <= fields:
         lost |= unread(block, fields, "system." if path.startswith("system") else "messages.")
-    if kind in _LEFT_OUT:
+    if kind in _LEFT_OUT or _is_tool_search(block) or (kind == "compaction" and not block.get("content")):
         lost[f"messages.{kind}"] = None
-        return None
+        return ()
     if kind in {"thinking", "redacted_thinking"}:
         reasoning = _read_thinking(block)
         if reasoning is None:
             lost[LOST_THINKING] = None
-        return reasoning
-    part = _read_content_block(kind, block, path, lost)
-    if part is not None:
-        return part
+            return ()
+        return (reasoning,)
+    parts = _read_content_block(kind, block, path, lost)
+    if parts is not None:
+        return parts
     raise InvalidField(
         path,
-        f"`{path}`: this provider takes only blocks of type `text`, `image`, `document`, `tool_use`, `tool_result` and"
-        " `tool_reference`.",
+        f"`{path}`: this provider takes only blocks of type `text`, `image`, `document`, `search_result`, `tool_use`,"
+        " `tool_result`, `tool_reference` and `compaction`.",
     )
 
 
-def _read_content_block(kind: str | None, block: Mapping[str, Any], path: str, lost: dict[str, None]) -> Part | None:
-    """Return a block that other APIs have too; None if it is incomplete or of another type."""
+def _is_tool_search(block: Mapping[str, Any]) -> bool:
+    """Return whether the block is a call of one of Anthropic's tools for the search of tools."""
+    name = block.get("name")
+    return block.get("type") == "server_tool_use" and isinstance(name, str) and name.startswith(TOOL_SEARCH)
+
+
+def _read_content_block(
+    kind: str | None, block: Mapping[str, Any], path: str, lost: dict[str, None]
+) -> tuple[Part, ...] | None:
+    """Return the parts of a block that other APIs can express; None if it is incomplete or of another type."""
     match kind:
         case "text" if isinstance(block.get("text"), str):
-            return Text(block["text"])
+            return (Text(block["text"]),)
         case "image" | "document" if isinstance(block.get("source"), dict):
             lost |= unread(block["source"], _SOURCE_FIELDS, "messages.source.")
-            return _read_image(block["source"], path) if kind == "image" else _read_document(block, path)
+            return (_read_image(block["source"], path),) if kind == "image" else _read_document(block, path, lost)
+        case "search_result" if isinstance(block.get("content"), list):
+            return _titled([block.get("title"), block.get("source")], block["content"], f"{path}.content", lost)
         case "tool_use" if isinstance(block.get("id"), str) and isinstance(block.get("name"), str):
             arguments = msgspec.json.encode(block.get("input") or {}).decode()
-            return ToolCall(id=block["id"], name=block["name"], arguments=arguments)
+            return (ToolCall(id=block["id"], name=block["name"], arguments=arguments),)
         case "tool_result" if isinstance(block.get("tool_use_id"), str):
             inner = read_content(block.get("content"), f"{path}.content", lost)
             content = tuple(part for part in inner if isinstance(part, Content))
-            return ToolResult(call_id=block["tool_use_id"], content=content, is_error=block.get("is_error") is True)
+            return (ToolResult(call_id=block["tool_use_id"], content=content, is_error=block.get("is_error") is True),)
         case "tool_reference" if isinstance(block.get("tool_name"), str):
-            return Text(f"The tool {block['tool_name']} is available.")
+            return (Text(f"The tool {block['tool_name']} is available."),)
     return None
+
+
+def _titled(headings: Sequence[Any], content: Any, path: str, lost: dict[str, None]) -> tuple[Part, ...]:
+    """Return the parts of a content, with the headings that are texts before the first text."""
+    parts = read_content(content, path, lost)
+    heading = "\n".join(text for text in headings if isinstance(text, str) and text)
+    if not heading:
+        return parts
+    if parts and isinstance(parts[0], Text):
+        return (Text(f"{heading}\n\n{parts[0].text}"), *parts[1:])
+    return (Text(heading), *parts)
 
 
 def _read_thinking(block: Mapping[str, Any]) -> Reasoning | None:
@@ -173,18 +233,23 @@ def _read_image(source: Mapping[str, Any], path: str) -> Image:
     raise InvalidField(f"{path}.source", f"`{path}.source` must be of type `base64` or `url`.")
 
 
-def _read_document(block: Mapping[str, Any], path: str) -> Text | Document:
+def _read_document(block: Mapping[str, Any], path: str, lost: dict[str, None]) -> tuple[Part, ...]:
     source, title = block["source"], block.get("title")
+    data, media_type, content = source.get("data"), source.get("media_type"), source.get("content")
+    kind = source.get("type")
+    headings = [title, block.get("context")]
+    if kind == "text" and isinstance(data, str):
+        return _titled(headings, data, f"{path}.source.data", lost)
+    if kind == "content" and isinstance(content, str | list):
+        return _titled(headings, content, f"{path}.source.content", lost)
+    if block.get("context"):
+        lost["messages.context"] = None
     name = title if isinstance(title, str) else None
-    data, media_type = source.get("data"), source.get("media_type")
-    match source.get("type"):
-        case "url" if isinstance(source.get("url"), str):
-            return Document(url=source["url"], name=name)
-        case "base64" if isinstance(data, str) and isinstance(media_type, str):
-            return Document(data=data, media_type=media_type, name=name)
-        case "text" if isinstance(data, str):
-            return Text(data if name is None else f"{name}\n\n{data}")
-    raise InvalidField(f"{path}.source", f"`{path}.source` must be of type `base64`, `text` or `url`.")
+    if kind == "url" and isinstance(source.get("url"), str):
+        return (Document(url=source["url"], name=name),)
+    if kind == "base64" and isinstance(data, str) and isinstance(media_type, str):
+        return (Document(data=data, media_type=media_type, name=name),)
+    raise InvalidField(f"{path}.source", f"`{path}.source` must be of type `base64`, `text`, `content` or `url`.")
 
 
 def write_reasoning(reasoning: Reasoning) -> dict[str, Any]:

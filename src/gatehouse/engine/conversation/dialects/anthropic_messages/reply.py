@@ -119,11 +119,16 @@ def stop_reason(finish: Finish, stop_sequence: str | None) -> str:
     return "stop_sequence" if stop_sequence is not None else _STOP_REASON[finish]
 
 
+def is_shown(reasoning: Reasoning, shown: ShownThinking) -> bool:
+    """Return whether the client receives a block with the reasoning, with or without its text."""
+    return shown.texts or (shown.blocks and reasoning.signature is not None)
+
+
 def _shown_parts(parts: Iterable[AnswerPart], shown: ShownThinking) -> Iterator[AnswerPart]:
     for part in parts:
         if not isinstance(part, Reasoning) or shown.texts:
             yield part
-        elif shown.blocks and part.signature is not None:
+        elif is_shown(part, shown):
             yield msgspec.structs.replace(part, text="")
 
 

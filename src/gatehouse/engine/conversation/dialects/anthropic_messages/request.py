@@ -65,7 +65,7 @@ JSON_ONLY = "Answer with one JSON object and nothing else."
 MAX_TEMPERATURE = 1.0
 
 
-def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
+def read(body: Mapping[str, Any], model: str, stream: bool, betas: tuple[str, ...] = ()) -> Request:
     config, metadata = body.get("output_config") or {}, body.get("metadata") or {}
     lost = (
         unread(body, _CONVERTED_FIELDS)
@@ -80,13 +80,13 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     if requested_effort is None and body.get("thinking") is not None:
         # The model decides, as it does by default in other APIs.
         lost["thinking"] = None
-    messages = [content.read_message(item, f"messages[{index}]", lost) for index, item in enumerate(body["messages"])]
+    messages = content.read_messages(body["messages"], lost)
     system = content.read_system(body.get("system"), lost)
     if system:
         messages.insert(0, FormMessage("system", system))
     choice = body.get("tool_choice") or {}
     lost |= unread(choice, _CHOICE_FIELDS, "tool_choice.")
-    tools = tuple(_read_tool(tool, f"tools[{index}]", lost) for index, tool in enumerate(body.get("tools") or ()))
+    tools = _read_tools(body, lost)
     return Request(
         model=model,
         stream=stream,
@@ -99,6 +99,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
         effort=requested_effort,
         shows_reasoning=shown_thinking(body).texts,
         returns_reasoning=shown_thinking(body).blocks,
+        betas=betas,
         sampling=Sampling(
             max_tokens=integer(body, "max_tokens"),
             temperature=number(body, "temperature"),
@@ -190,6 +191,8 @@ def unwritten_for_claude(request: Request) -> frozenset[str]:
     """Return the features that are left out because the model refuses them. `request` was `placed`."""
     planned = thinking(request)
     names = {"effort"} if planned.is_lost else set()
+    if not planned.is_lost and "budget_tokens" not in planned.fields.get("thinking", {}):
+        names.add("effort_budget")
     if not planned.thinks:
         names |= {"reasoning", "returned_reasoning"}
     if not accepts_tool_choice(request):
@@ -265,6 +268,17 @@ def _accepts_budget(messages: Sequence[FormMessage]) -> bool:
     return ends_with_user and not has_results
 
 
+def _read_tools(body: Mapping[str, Any], lost: dict[str, None]) -> tuple[Tool, ...]:
+    """Return the tools without those for the search of tools: the tools that they would find are all offered."""
+    read = []
+    for index, tool in enumerate(body.get("tools") or ()):
+        if str(tool.get("type")).startswith(content.TOOL_SEARCH):
+            lost[f"tools.{content.TOOL_SEARCH}"] = None
+            continue
+        read.append(_read_tool(tool, f"tools[{index}]", lost))
+    return tuple(read)
+
+
 def _read_tool(tool: Mapping[str, Any], path: str, lost: dict[str, None]) -> Tool:
     schema = tool.get("input_schema")
     if tool.get("type", "custom") != "custom" or not isinstance(schema, dict):
@@ -291,6 +305,8 @@ def _read_choice(choice: Mapping[str, Any]) -> ToolChoice | None:
         return None
     kind, name = choice.get("type"), choice.get("name")
     if kind == "tool" and isinstance(name, str):
+        if name.startswith(content.TOOL_SEARCH):
+            raise InvalidField("tool_choice.name", "`tool_choice.name`: this provider has no tools that search tools.")
         return ToolChoice("named", name)
     match kind:
         case "auto" | "none":

@@ -1,7 +1,7 @@
 """Converts events of the messages API to deltas, and deltas to events."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +13,7 @@ from gatehouse.engine.conversation.dialects.anthropic_messages.usage import Usag
 from gatehouse.engine.conversation.form import (
     Delta,
     GenerationFinished,
+    PartsLost,
     ReasoningDelta,
     ReasoningSigned,
     StreamEnded,
@@ -48,6 +49,8 @@ class _Delta(msgspec.Struct):
     partial_json: str | None = None
     stop_reason: str | None = None
     stop_sequence: str | None = None
+    stop_details: Any = None
+    citation: Any = None
 
 
 class _Event(msgspec.Struct):
@@ -60,10 +63,13 @@ class _Event(msgspec.Struct):
 
 
 _event = msgspec.json.Decoder(_Event)
+#: types of blocks that are converted; thinking arrives in deltas
+_READ_BLOCKS: Final = frozenset({"text", "thinking", "redacted_thinking", "tool_use"})
 
 
 class Reader:
-    """A `StreamReader`. Drops blocks that no other dialect has, such as results of tools that the provider runs."""
+    """A `StreamReader`. Leaves out blocks that no other dialect has, such as results of tools that the provider
+    runs."""
 
     __slots__ = ("_tools", "_tools_without_arguments", "_usage")
 
@@ -109,6 +115,8 @@ class Reader:
             return (ToolStarted(index=self._tools[index], id=block.id, name=block.name),)
         if block.type == "redacted_thinking" and isinstance(block.data, str) and block.data:
             return (ReasoningSigned(block.data, is_sealed=True),)
+        if block.type not in _READ_BLOCKS:
+            return (PartsLost((f"answer.{block.type}",)),)
         return (TextDelta(block.text),) if block.type == "text" and block.text else ()
 
     def _delta(self, index: int, delta: _Delta) -> Sequence[Delta]:
@@ -121,10 +129,10 @@ class Reader:
         if delta.partial_json and index in self._tools:
             self._tools_without_arguments.discard(index)
             return (ToolArguments(index=self._tools[index], text=delta.partial_json),)
-        return ()
+        return (PartsLost(("answer.citations",)),) if delta.citation else ()
 
     def _message_delta(self, delta: _Delta, usage: UsageShape | None) -> Sequence[Delta]:
-        deltas: list[Delta] = []
+        deltas: list[Delta] = [PartsLost(("answer.stop_details",))] if delta.stop_details else []
         if delta.stop_reason is not None:
             reason = FINISH.get(delta.stop_reason, "stop")
             deltas.append(GenerationFinished(reason=reason, stop_sequence=delta.stop_sequence))
@@ -175,7 +183,7 @@ class Writer:
                 return b""
             case StreamEnded():
                 return self._end()
-            case StreamFailed():
+            case PartsLost() | StreamFailed():
                 return b""
 
     def _start(self, started: StreamStarted) -> bytes:

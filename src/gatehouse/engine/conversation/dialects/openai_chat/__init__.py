@@ -13,7 +13,7 @@ from gatehouse.engine.conversation.dialects.openai_chat.stream import Reader, Wr
 from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.dialects.openai_chat.usage import usage_of
 from gatehouse.engine.conversation.dialects.openai_chat.view import growth, view
-from gatehouse.engine.conversation.form import Completion, Request
+from gatehouse.engine.conversation.form import Completion, Reasoning, Request
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
@@ -66,6 +66,9 @@ class OpenAIChat:
 
     def render_reply(self, completion: Completion, call: ModelCall) -> bytes:
         return reply.write(completion)
+
+    def hides(self, reasoning: Reasoning, call: ModelCall) -> bool:
+        return not reasoning.text
 
     def stream_reader(self) -> Reader:
         return Reader()

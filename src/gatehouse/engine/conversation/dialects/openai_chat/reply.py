@@ -68,20 +68,6 @@ class Reasoned(msgspec.Struct):
     content: Content = None
     reasoning_content: Any = None
     reasoning: Any = None
-
-    @property
-    def thoughts(self) -> str:
-        """The text of the reasoning."""
-        for text in (self.reasoning_content, self.reasoning):
-            if isinstance(text, str) and text:
-                return text
-        chunks = self.content if isinstance(self.content, list) else ()
-        return "".join(_thought(chunk.thinking) for chunk in chunks if chunk.type == "thinking")
-
-
-class _Message(Reasoned):
-    refusal: str | None = None
-    tool_calls: list[_ToolCall] | None = None
     images: Any = None
     audio: Any = None
     annotations: Any = None
@@ -96,6 +82,20 @@ class _Message(Reasoned):
                 f"answer.{chunk.type}" for chunk in self.content if chunk.type not in {"text", "thinking"}
             )
         return tuple(names)
+
+    @property
+    def thoughts(self) -> str:
+        """The text of the reasoning."""
+        for text in (self.reasoning_content, self.reasoning):
+            if isinstance(text, str) and text:
+                return text
+        chunks = self.content if isinstance(self.content, list) else ()
+        return "".join(_thought(chunk.thinking) for chunk in chunks if chunk.type == "thinking")
+
+
+class _Message(Reasoned):
+    refusal: str | None = None
+    tool_calls: list[_ToolCall] | None = None
 
 
 class _Choice(msgspec.Struct):

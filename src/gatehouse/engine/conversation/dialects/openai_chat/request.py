@@ -43,8 +43,7 @@ _FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters", "stric
 _SCHEMA_FIELDS: Final = frozenset({"name", "description", "schema", "strict"})
 #: OpenAI's limit for `user`
 MAX_USER_CHARACTERS: Final = 64
-_UNWRITTEN: Final = frozenset({"top_k", "is_error", "reasoning", "returned_reasoning"})
-_UNWRITTEN_EFFORT: Final = _UNWRITTEN | {"effort"}
+_UNWRITTEN: Final = frozenset({"top_k", "is_error", "reasoning", "returned_reasoning", "betas"})
 
 
 def wants_usage(body: Mapping[str, Any]) -> bool:
@@ -135,10 +134,9 @@ def write(request: Request) -> dict[str, Any]:
 
 
 def unwritten(request: Request) -> frozenset[str]:
-    """Return the features of a request that `write` leaves out."""
-    return (
-        _UNWRITTEN_EFFORT if effort.for_openai(request.effort, request.model, request.reasons) is None else _UNWRITTEN
-    )
+    """Return the features of a request that `write` leaves out or changes."""
+    level = effort.for_openai(request.effort, request.model, request.reasons)
+    return _UNWRITTEN | effort.unwritten_levels(request.effort, level)
 
 
 def _read_tool(tool: Mapping[str, Any], path: str, lost: dict[str, None]) -> Tool:

@@ -20,6 +20,7 @@ from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape,
 from gatehouse.engine.conversation.form import (
     Delta,
     GenerationFinished,
+    PartsLost,
     ReasoningDelta,
     ReasoningSigned,
     StreamEnded,
@@ -100,6 +101,8 @@ class Reader:
 
     def _choice(self, choice: _Choice, deltas: list[Delta]) -> None:
         if choice.delta is not None:
+            if lost := choice.delta.lost:
+                deltas.append(PartsLost(lost))
             if thoughts := choice.delta.thoughts:
                 deltas.append(ReasoningDelta(thoughts))
             for text, refusal in ((text_of(choice.delta.content), False), (choice.delta.refusal, True)):
@@ -165,7 +168,7 @@ class Writer:
                 return b""
             case StreamEnded():
                 return self._usage_chunk() + frame(b"[DONE]")
-            case ReasoningSigned() | StreamFailed():
+            case ReasoningSigned() | PartsLost() | StreamFailed():
                 return b""
 
     def _usage_chunk(self) -> bytes:

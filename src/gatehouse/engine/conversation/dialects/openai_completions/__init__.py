@@ -18,7 +18,7 @@ from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape,
 from gatehouse.engine.conversation.dialects.openai_completions import reply
 from gatehouse.engine.conversation.dialects.openai_completions.view import growth, view
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
-from gatehouse.engine.conversation.form import Completion, FormMessage, Request, Sampling, Text
+from gatehouse.engine.conversation.form import Completion, FormMessage, Reasoning, Request, Sampling, Text
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
@@ -125,6 +125,9 @@ class OpenAICompletions:
 
     def render_reply(self, answer: Completion, call: ModelCall) -> bytes:
         return reply.write(answer, call.body)
+
+    def hides(self, reasoning: Reasoning, call: ModelCall) -> bool:
+        return True
 
     def stream_writer(self, call: ModelCall) -> reply.Writer:
         return reply.Writer(call.body)

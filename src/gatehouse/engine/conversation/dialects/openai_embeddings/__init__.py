@@ -17,7 +17,7 @@ from gatehouse.engine.conversation.dialects.envelope import openai_body, openai_
 from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_of
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
-from gatehouse.engine.conversation.form import Embeddings, EmbeddingsRequest
+from gatehouse.engine.conversation.form import Embeddings, EmbeddingsRequest, Reasoning
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.foundation.errors import Refusal
 
@@ -109,6 +109,9 @@ class OpenAIEmbeddings:
         # Clients of this dialect expect the field in every answer.
         body["usage"] = {"prompt_tokens": usage.input_tokens, "total_tokens": usage.input_tokens}
         return msgspec.json.encode(body)
+
+    def hides(self, reasoning: Reasoning, call: ModelCall) -> bool:
+        return False
 
     def stream_reader(self) -> NoReturn:
         _never_streamed()

@@ -16,6 +16,7 @@ from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.envelope import openai_body, typed_event
 from gatehouse.engine.conversation.dialects.openai_responses.shape import LOGPROBS, NO_LOGPROBS
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible, ResponseNotFound
+from gatehouse.engine.conversation.form import Reasoning
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.secrets.owned_ids import unverified_response
 
@@ -56,6 +57,9 @@ class OpenAIKeptResponse:
         raise NotConvertible("operations on kept responses are not converted")
 
     def render_reply(self, answer: Any, call: ModelCall) -> NoReturn:
+        raise NotConvertible("operations on kept responses are not converted")
+
+    def hides(self, reasoning: Reasoning, call: ModelCall) -> NoReturn:
         raise NotConvertible("operations on kept responses are not converted")
 
     def stream_writer(self, call: ModelCall) -> NoReturn:

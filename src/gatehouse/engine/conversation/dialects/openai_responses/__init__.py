@@ -11,6 +11,7 @@ from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.envelope import openai_body, typed_event
 from gatehouse.engine.conversation.dialects.openai_responses import native, reply, request
 from gatehouse.engine.conversation.dialects.openai_responses.native import ResponseEditor
+from gatehouse.engine.conversation.dialects.openai_responses.reasoning import is_shown, shown_reasoning
 from gatehouse.engine.conversation.dialects.openai_responses.shape import (
     ResponsesShape,
     refuse_unconvertible,
@@ -21,7 +22,7 @@ from gatehouse.engine.conversation.dialects.openai_responses.tap import Response
 from gatehouse.engine.conversation.dialects.openai_responses.usage import UsageShape, usage_of
 from gatehouse.engine.conversation.dialects.openai_responses.view import growth, view
 from gatehouse.engine.conversation.errors import NotConvertible
-from gatehouse.engine.conversation.form import Completion, Request
+from gatehouse.engine.conversation.form import Completion, Reasoning, Request
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
@@ -86,6 +87,9 @@ class OpenAIResponses:
 
     def render_reply(self, answer: Completion, call: ModelCall) -> bytes:
         return reply.write(answer, call.body)
+
+    def hides(self, reasoning: Reasoning, call: ModelCall) -> bool:
+        return not is_shown(reasoning, shown_reasoning(call.body))
 
     def stream_writer(self, call: ModelCall) -> Writer:
         return Writer(call.body)

@@ -28,6 +28,7 @@ from gatehouse.engine.conversation.form import (
     Delta,
     Finish,
     GenerationFinished,
+    PartsLost,
     Reasoning,
     ReasoningDelta,
     ReasoningSigned,
@@ -179,7 +180,7 @@ class Writer:
                 self._usage = delta.usage
             case StreamEnded():
                 return b"".join(self._end())
-            case StreamFailed():
+            case PartsLost() | StreamFailed():
                 pass
         return b""
 

@@ -19,7 +19,7 @@ from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.dialects.openai_responses import OpenAIResponses
 from gatehouse.engine.conversation.dialects.openai_responses.tap import ResponsesTap
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
-from gatehouse.engine.conversation.form import Completion, Request
+from gatehouse.engine.conversation.form import Completion, Reasoning, Request
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.foundation.errors import Refusal
 
@@ -80,6 +80,9 @@ class AnthropicTokenCount:
 
     def render_reply(self, answer: Completion, call: ModelCall) -> bytes:
         return _rendered(self, answer)
+
+    def hides(self, reasoning: Reasoning, call: ModelCall) -> bool:
+        return False
 
     def stream_writer(self, call: ModelCall) -> NoReturn:
         raise NotConvertible("token counts are not streamed")
