@@ -9,6 +9,7 @@ from tests.engine.scenarios.test_native_responses import ask, ask_streamed, ask_
 from tests.support import native_responses as native
 from tests.support.engine import EngineHarness
 
+from gatehouse.engine.conversation.dialects.openai_responses.native import mark_of
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 
@@ -303,7 +304,7 @@ async def test_a_conversation_is_compacted_by_a_provider_with_the_api() -> None:
     assert sent(harness) == {"model": "m", "input": [{"role": "user", "content": "[CREDIT_CARD_1]"}]}
     output = json.loads(answer.body)["output"]
     assert output[0]["content"][0]["text"] == "[CREDIT_CARD_1]"
-    assert output[1]["encrypted_content"] == native.ENCRYPTED
+    assert output[1]["encrypted_content"] == mark_of("one") + native.ENCRYPTED
     assert harness.outcomes[-1].output_tokens == 9
     refused = await harness.engine.answer(harness.request({**body, "model": "two/n"}, dialect="openai_compaction"))
     assert (refused.status, json.loads(refused.body)["error"]["code"]) == (400, "responses_api_required")

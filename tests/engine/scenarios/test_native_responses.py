@@ -7,6 +7,7 @@ import pytest
 from tests.support import native_responses as native
 from tests.support.engine import EngineHarness, completion, events
 
+from gatehouse.engine.conversation.dialects.openai_responses.native import mark_of
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.records.outcome import Outcome
 
@@ -70,7 +71,8 @@ async def test_a_call_is_passed_through_with_its_usage() -> None:
     answer = await ask_whole(harness, native.reasoning("Why"), native.message("Hello"), input=items, **more)
     assert harness.outbound.sent[0].url == "http://one.test/v1/responses"
     assert sent(harness) == {"model": "m", "input": items, **more, "store": False}
-    assert answer["output"] == [native.reasoning("Why"), native.message("Hello")]
+    marked = {**native.reasoning("Why"), "encrypted_content": mark_of("one") + native.ENCRYPTED}
+    assert answer["output"] == [marked, native.message("Hello")]
     assert answer["usage"] == native.USAGE
     assert (answer["model"], answer["id"]) == ("one/m", "resp_up1")
     outcome = recorded(harness)
@@ -105,7 +107,7 @@ async def test_every_text_of_a_stream_is_redacted_where_it_begins_and_where_it_i
     assert [event["item"] for event in stream if event["type"] == "response.output_item.done"] == output
     assert output[0]["summary"][0]["text"] == "Summary [CREDIT_CARD_1]."
     assert output[0]["content"][0]["text"] == "Thought [CREDIT_CARD_1]."
-    assert output[0]["encrypted_content"] == native.ENCRYPTED
+    assert output[0]["encrypted_content"] == mark_of("one") + native.ENCRYPTED
     assert output[1]["content"][0]["text"] == "Text [CREDIT_CARD_1]."
     assert output[3]["arguments"] == '{"card": "[CREDIT_CARD_1]"}'
     assert [event["sequence_number"] for event in stream] == list(range(len(native.stream(*items))))
@@ -119,7 +121,7 @@ async def test_an_unchanged_stream_has_the_providers_bytes_except_for_its_respon
     answer = await ask(harness, stream=True)
     assert answer.stream is not None
     received = b"".join([block async for block in answer.stream])
-    between = b"".join(pieces[2:-1])
+    between = b"".join(pieces[2:-1]).replace(native.ENCRYPTED.encode(), (mark_of("one") + native.ENCRYPTED).encode())
     assert between in received
     assert received.startswith(b"event: response.created\n")
     assert received.count(b"\n\n") == len(pieces)
@@ -196,6 +198,44 @@ async def test_the_fallback_without_the_api_is_converted() -> None:
     ]  # fmt: skip
     assert json.loads(answer.body)["output"][0]["content"][0]["text"] == "Hi"
     assert "truncation" in answer.headers["X-Gateway-Dropped"].split(",")
+
+
+def two_providers() -> EngineHarness:
+    harness = engine()
+    harness.serve("two", "n", responses_api=True)
+    return harness
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_only_its_provider_receives_encrypted_reasoning(stream: bool) -> None:
+    harness = two_providers()
+    if stream:
+        received = await ask_streamed(harness, native.stream(native.reasoning("Why"), native.message("Hello")))
+        output = received[-1]["response"]["output"]
+        assert [event["item"] for event in received if event["type"] == "response.output_item.done"] == output
+    else:
+        output = (await ask_whole(harness, native.reasoning("Why"), native.message("Hello")))["output"]
+    history = [{"role": "user", "content": "Hello"}, *output, {"role": "user", "content": "And?"}]
+    await ask_whole(harness, native.message("Again"), input=history)
+    assert sent(harness)["input"][1] == native.reasoning("Why")
+    # The other provider cannot decrypt the reasoning.
+    harness.outbound.script = [(500, [b"{}"]), (200, [json.dumps(native.response(native.message("Hi"))).encode()])]
+    answer = await ask(harness, input=history, fallbacks=["two/n"])
+    assert harness.outbound.sent[-1].url == "http://two.test/v1/responses"
+    assert [item.get("type", "message") for item in sent(harness)["input"]] == ["message", "message", "message"]
+    assert answer.headers["X-Gateway-Dropped"] == "input.reasoning"
+
+
+async def test_a_compaction_of_another_provider_is_refused() -> None:
+    harness = two_providers()
+    item = {"type": "compaction", "id": "cmp_1", "encrypted_content": native.ENCRYPTED}
+    output = (await ask_whole(harness, item))["output"]
+    assert output[0]["encrypted_content"] != native.ENCRYPTED
+    await ask_whole(harness, native.message("Hi"), input=[*output, {"role": "user", "content": "And?"}])
+    assert sent(harness)["input"][0] == item
+    answer = await ask(harness, model="two/n", input=[*output, {"role": "user", "content": "And?"}])
+    assert answer.status == 400
+    assert json.loads(answer.body)["error"]["param"] == "input[0].encrypted_content"
 
 
 async def test_a_fallback_with_the_api_follows_one_without() -> None:

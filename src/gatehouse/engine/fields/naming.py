@@ -9,6 +9,10 @@ from gatehouse.engine.fields.tables import TOOLS, FieldGuard, Guards
 
 #: Further hosted tool types of a body are ignored: one is enough for a refusal.
 _MAX_TOOL_TYPES: Final = 32
+#: Prefix of the names of unknown fields of tools. Not `TOOLS`: these fields are no hosted tools.
+_TOOL_FIELD: Final = "tool."
+#: Further unknown fields of tools are ignored.
+_MAX_TOOL_FIELDS: Final = 32
 #: Names are cut to this length for rules and refusals.
 _MAX_NAME_CHARACTERS: Final = 64
 #: Replaces a name in records that does not have the form of a field name, and could be any text.
@@ -40,12 +44,15 @@ class Field(NamedTuple):
 
 
 def uncommon(dialect: str, body: Mapping[str, Any]) -> tuple[Field, ...]:
-    """Return the fields of a body that are not ordinary, including hosted tools. Usually empty."""
+    """Return the fields of a body that are not ordinary, including hosted tools and unknown fields of tools. Usually
+    empty."""
     ordinary = tables.ORDINARY.get(dialect)
     if ordinary is None:
         # A scanned text has no dialect and no fields.
         return ()
-    hosted = tuple(hosted_tools(dialect, body)) if "tools" in body or dialect in WITH_ITEMS else ()
+    hosted: tuple[Field, ...] = ()
+    if "tools" in body or dialect in WITH_ITEMS:
+        hosted = (*hosted_tools(dialect, body), *unknown_tool_fields(dialect, body))
     # One comparison of sets covers the usual case.
     if body.keys() <= ordinary:
         return hosted
@@ -71,6 +78,7 @@ def all_names(dialect: str, body: Mapping[str, Any]) -> list[str]:
     """Return the value of `request.fields` in policy rules: the body's fields, and hosted tools as `tools.<type>`."""
     names = dict.fromkeys(name[:_MAX_NAME_CHARACTERS] for name in body)
     names |= dict.fromkeys(field.name for field in hosted_tools(dialect, body))
+    names |= dict.fromkeys(field.name for field in unknown_tool_fields(dialect, body))
     names |= dict.fromkeys(field.name for field in references(dialect, body))
     names |= dict.fromkeys(field.name for field in tool_references(dialect, body))
     return list(names)
@@ -164,6 +172,35 @@ def hosted_tools(dialect: str, body: Mapping[str, Any]) -> Iterator[Field]:
         if name not in names and len(names) < _MAX_TOOL_TYPES:
             names.add(name)
             yield Field(name, f"{path}.type", tool)
+
+
+def unknown_tool_fields(dialect: str, body: Mapping[str, Any]) -> Iterator[Field]:
+    """Yield the fields of functions and custom tools that no dialect defines, each name once."""
+    known = tables.TOOL_FIELDS.get(dialect)
+    if known is None:
+        return
+    names: set[str] = set()
+    for tool, path in _tools(dialect, body):
+        if type(tool) is not dict or not _is_described(tool):
+            continue
+        described = [(tool, path, known)]
+        if dialect == "openai_chat":
+            inner = ((tool.get(holder), f"{path}.{holder}") for holder in ("function", "custom"))
+            described += [(value, place, tables.FUNCTION_FIELDS) for value, place in inner if type(value) is dict]
+        for holder, place, fields in described:
+            # One comparison of sets covers the usual case.
+            if holder.keys() <= fields:
+                continue
+            for key in holder.keys() - fields:
+                name = f"{_TOOL_FIELD}{key[:_MAX_NAME_CHARACTERS]}"
+                if name not in names and len(names) < _MAX_TOOL_FIELDS:
+                    names.add(name)
+                    yield Field(name, f"{place}.{key[:_MAX_NAME_CHARACTERS]}", holder[key])
+
+
+def _is_described(tool: Mapping[str, Any]) -> bool:
+    tool_type = tool.get("type")
+    return (tool_type is None or type(tool_type) is str) and tool_type in tables.DESCRIBED_TOOLS
 
 
 def _tools(dialect: str, body: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:

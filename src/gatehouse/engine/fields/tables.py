@@ -219,6 +219,22 @@ LEFT_OUT_TOOLS: Final[Mapping[str, frozenset[str]]] = {
     dialect: frozenset({"tools.web_search", "tools.image_generation"})
     for dialect in ("openai_responses", "openai_compaction", "openai_token_count")
 }
+#: By the client's dialect: the fields of a tool that the client runs and describes by a JSON schema or a grammar; in
+#: `openai_chat`, also of the object that describes it.
+DESCRIBED_TOOLS: Final[frozenset[str | None]] = frozenset({None, "function", "custom"})
+_TOOL_OPTIONS: Final = frozenset({"allowed_callers", "cache_control", "defer_loading", "description", "name", "type"})
+_RESPONSES_TOOL_FIELDS: Final = _TOOL_OPTIONS | {"format", "output_schema", "parameters", "strict"}
+_MESSAGES_TOOL_FIELDS: Final = _TOOL_OPTIONS | {"eager_input_streaming", "input_examples", "input_schema", "strict"}
+TOOL_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "openai_chat": frozenset({"cache_control", "custom", "function", "type"}),
+    "openai_responses": _RESPONSES_TOOL_FIELDS,
+    "openai_token_count": _RESPONSES_TOOL_FIELDS,
+    "openai_compaction": _RESPONSES_TOOL_FIELDS,
+    "anthropic_messages": _MESSAGES_TOOL_FIELDS,
+    "anthropic_token_count": _MESSAGES_TOOL_FIELDS,
+}
+#: Fields of the object `function` or `custom` in a tool of `openai_chat`.
+FUNCTION_FIELDS: Final = frozenset({"cache_control", "description", "format", "name", "parameters", "strict"})
 _ANTHROPIC_TOOL_PREFIXES: Final = ("bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_")
 #: By the client's dialect: types of tools that the client runs itself. None: a tool without a type.
 CLIENT_TOOLS: Final[Mapping[str, frozenset[str | None]]] = {

@@ -195,6 +195,51 @@ async def test_unknown_fields_pass_and_are_recorded_or_are_refused_by_the_settin
     assert answer.status == 200
 
 
+UNKNOWN_TOOL_FIELDS: list[tuple[str, dict[str, Any], str, str]] = [
+    ("openai_chat", {**FUNCTION, "hint": 1}, "tool.hint", "tools[0].hint"),
+    ("openai_chat", {"type": "function", "function": {"name": "f", "hint": 1}}, "tool.hint", "tools[0].function.hint"),
+    ("openai_chat", {"type": "custom", "custom": {"name": "f", "hint": 1}}, "tool.hint", "tools[0].custom.hint"),
+    ("openai_responses", {"type": "function", "name": "f", "hint": 1}, "tool.hint", "tools[0].hint"),
+    ("openai_responses", {"type": "namespace", "name": "n", "description": "", "tools": [
+        {"type": "custom", "name": "f", "hint": 1},
+    ]}, "tool.hint", "tools[0].tools[0].hint"),
+    ("anthropic_messages", {"name": "f", "input_schema": {}, "hint": 1}, "tool.hint", "tools[0].hint"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialect", "tool", "name", "param"), UNKNOWN_TOOL_FIELDS)
+async def test_unknown_fields_of_functions_are_recorded_or_refused(
+    dialect: str, tool: dict[str, Any], name: str, param: str
+) -> None:
+    config: dict[str, Any] = {"kind": "anthropic"} if dialect == "anthropic_messages" else {}
+    body = {"model": "one/a", "tools": [tool], **HELLO, "max_tokens": 9}
+    if dialect == "openai_responses":
+        config = {"responses_api": True}
+        body = {"model": "one/a", "tools": [tool], "input": "hi"}
+    harness = engine(unknown="refuse", **config)
+    answer = await harness.engine.answer(harness.request(body, dialect=dialect))
+    assert answer.refusal is not None
+    assert (answer.refusal.code, answer.refusal.extra) == ("field_not_allowed", {"param": param})
+    harness = engine(name, unknown="refuse", **config)
+    harness.outbound.script = [(200, [completion()])]
+    await harness.engine.answer(harness.request(body, dialect=dialect))
+    assert len(harness.outbound.sent) == 1
+    assert [event.rule_id for event in harness.outcomes[0].rule_events] == [name]
+
+
+async def test_known_fields_of_functions_are_not_recorded() -> None:
+    known = {**FUNCTION["function"], "description": "d", "strict": True}  # type: ignore[dict-item]
+    harness = engine(unknown="refuse")
+    answer, _ = await ask(harness, {"tools": [{**FUNCTION, "function": known, "cache_control": {}}]})
+    assert (answer.status, harness.outcomes[0].rule_events) == (200, ())
+
+
+async def test_the_number_of_recorded_fields_of_functions_is_bounded() -> None:
+    harness = engine()
+    answer, _ = await ask(harness, {"tools": [{**FUNCTION, **{f"x{number}": 1 for number in range(200)}}]})
+    assert (answer.status, len(harness.outcomes[0].rule_events)) == (200, 16)
+
+
 async def test_a_body_with_hundreds_of_fields_is_refused() -> None:
     answer, body = await ask(engine(), {f"x{number}": 1 for number in range(300)})
     assert (answer.status, body["error"]["param"]) == (400, "body")

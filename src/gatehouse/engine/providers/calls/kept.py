@@ -95,4 +95,4 @@ def _edited(body: bytes, call: ModelCall, candidate: Candidate) -> bytes:
         members = _object.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise NotConvertible("the answer is not an object") from None
-    return editor.body(body) if "output" in members else editor.with_public_ids(body)
+    return editor.body(body) if "output" in members else editor.edited(body)

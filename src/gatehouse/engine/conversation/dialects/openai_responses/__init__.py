@@ -59,7 +59,7 @@ class OpenAIResponses:
         body["instructions"] = f"{text}\n\n{instructions}" if instructions else text
 
     def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], ResponsesTap]:
-        return native.forwarded(call, model), ResponsesTap(ResponseEditor(call, provider, model))
+        return native.forwarded(call, model, provider), ResponsesTap(ResponseEditor(call, provider, model))
 
     def check_reply(self, body: bytes) -> Usage | None:
         return usage_of(_usage_in(body))

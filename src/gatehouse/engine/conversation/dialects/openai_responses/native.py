@@ -1,8 +1,10 @@
 """Calls to providers that have the Responses API: writes the body for the provider, and edits its answers."""
 
+import hashlib
 import re
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -11,7 +13,7 @@ from gatehouse.engine.conversation.call import ModelCall, NativeOptions
 from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.dialects.openai_responses.reasoning import is_converted
 from gatehouse.engine.conversation.dialects.openai_responses.references import References, kind_of
-from gatehouse.engine.conversation.errors import NotConvertible
+from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
 
 
 class NativeOperation(NamedTuple):
@@ -50,10 +52,23 @@ _IDS: Final = re.compile(
 #: Maximum number of ids that are remembered for one answer. Further ids are computed each time.
 _MAX_REMEMBERED_IDS: Final = 1024
 _SIGNATURES: Final = "extra_content"
+#: Encrypted content in an answer, which only its provider can decrypt. The client receives it with a mark before it,
+#: which identifies the provider.
+_ENCRYPTED_KEY: Final = b'"encrypted_content"'
+_ENCRYPTED: Final = re.compile(_ENCRYPTED_KEY + rb'\s*:\s*"(?=[^"])')
+_MARK: Final = re.compile(r"gw-[A-Za-z0-9_-]{11}\.")
+_MAX_CACHED_MARKS: Final = 1024
 
 _members: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _encode: Final = msgspec.json.Encoder().encode
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+@lru_cache(_MAX_CACHED_MARKS)
+def mark_of(provider: str) -> str:
+    """Return the mark of the content that a provider encrypts."""
+    digest = hashlib.blake2b(provider.encode(errors="surrogatepass"), digest_size=8).digest()
+    return f"gw-{urlsafe_b64encode(digest).decode().rstrip('=')}."
 
 
 def left_out_tool(tool: Any, left_out: Sequence[str]) -> str | None:
@@ -62,9 +77,9 @@ def left_out_tool(tool: Any, left_out: Sequence[str]) -> str | None:
     return next((prefix for prefix in left_out if kind is not None and kind.startswith(prefix)), None)
 
 
-def forwarded(call: ModelCall, model: str) -> dict[str, Any]:
+def forwarded(call: ModelCall, model: str, provider: str) -> dict[str, Any]:
     """Return the body for the provider. Adds the names of tools and items that are left out to `call.native.lost`.
-    Raises `InvalidField` for a reference that cannot be left out."""
+    Raises `InvalidField` for a reference or for encrypted content that cannot be left out."""
     options = call.native or NativeOptions()
     options.lost = {}
     body = {**call.body, "model": model}
@@ -75,11 +90,11 @@ def forwarded(call: ModelCall, model: str) -> dict[str, Any]:
         body["tools"] = _remaining(body["tools"], options)
     items = body.get("input")
     if isinstance(items, list):
-        body["input"] = _forwarded_items(items, options)
+        body["input"] = _forwarded_items(items, options, provider)
     return body
 
 
-def _forwarded_items(items: Sequence[Any], options: NativeOptions) -> Sequence[Any]:
+def _forwarded_items(items: Sequence[Any], options: NativeOptions, provider: str) -> Sequence[Any]:
     references: References | None = None
     remaining: list[Any] = []
     changed = False
@@ -94,15 +109,36 @@ def _forwarded_items(items: Sequence[Any], options: NativeOptions) -> Sequence[A
             options.lost["input.reasoning"] = None
             changed = True
             continue
-        forwarded_item = item
+        forwarded_item = _unmarked(item, f"input[{index}]", kind, provider)
+        if forwarded_item is None:
+            options.lost["input.reasoning"] = None
+            changed = True
+            continue
         if _SIGNATURES in item:
             # The field belongs to another provider. This provider would refuse an unknown field.
-            forwarded_item = {name: value for name, value in item.items() if name != _SIGNATURES}
+            forwarded_item = {name: value for name, value in forwarded_item.items() if name != _SIGNATURES}
         if options.left_out and isinstance(item.get("tools"), list):
             forwarded_item = {**forwarded_item, "tools": _remaining(item["tools"], options)}
         changed = changed or forwarded_item is not item
         remaining.append(forwarded_item)
     return remaining if changed else items
+
+
+def _unmarked(item: dict[str, Any], path: str, kind: str | None, provider: str) -> dict[str, Any] | None:
+    """Return an item without the mark of its encrypted content; None for reasoning that another provider encrypted.
+    Raises `InvalidField` for other items that another provider encrypted, because the conversation needs them."""
+    encrypted = item.get("encrypted_content")
+    mark = _MARK.match(encrypted) if isinstance(encrypted, str) else None
+    if mark is None or encrypted is None:
+        return item
+    if mark[0] == mark_of(provider):
+        return {**item, "encrypted_content": encrypted[mark.end() :]}
+    if kind == "reasoning":
+        return None
+    field = f"{path}.encrypted_content"
+    raise InvalidField(
+        field, f"`{field}`: another provider encrypted this item, and this one cannot read it. Use the same model."
+    )
 
 
 def _remaining(tools: Sequence[Any], options: NativeOptions) -> list[Any]:
@@ -120,13 +156,15 @@ def _remaining(tools: Sequence[Any], options: NativeOptions) -> list[Any]:
 
 
 class ResponseEditor:
-    """Rewrites the responses of one call for the client. It inserts the requested model name and, if the provider keeps
-    the response, ids that are bound to the caller. It removes repetitions of the request's texts."""
+    """Rewrites the responses of one call for the client. It inserts the requested model name, the provider's mark in
+    encrypted content and, if the provider keeps the response, ids that are bound to the caller. It removes repetitions
+    of the request's texts."""
 
-    __slots__ = ("_model", "_public", "_public_id")
+    __slots__ = ("_mark", "_model", "_public", "_public_id")
 
     def __init__(self, call: ModelCall, provider: str, model: str) -> None:
         self._model = msgspec.Raw(_encode(call.model))
+        self._mark = mark_of(provider).encode()
         options = call.native
         self._public_id: Callable[[str], str] | None = None
         if options is not None and options.keeps and options.public_id is not None:
@@ -136,7 +174,7 @@ class ResponseEditor:
 
     def body(self, body: bytes) -> bytes:
         """Return a complete answer for the client. Raises `NotConvertible`."""
-        return self.with_public_ids(self.response(body))
+        return self.edited(self.response(body))
 
     def response(self, data: bytes) -> bytes:
         """Return a rewritten response object, which still has the provider's ids. Raises `NotConvertible` if `data` is
@@ -152,12 +190,11 @@ class ResponseEditor:
                 members[name] = msgspec.Raw(replacement)
         return _encode(members)
 
-    @property
-    def replaces_ids(self) -> bool:
-        return self._public_id is not None
-
-    def with_public_ids(self, data: bytes) -> bytes:
-        """Return the data with the client's ids. No text is changed, because quotes are escaped within JSON strings."""
+    def edited(self, data: bytes) -> bytes:
+        """Return the data with the client's ids and with marks. No text is changed, because quotes are escaped within
+        JSON strings."""
+        if _ENCRYPTED_KEY in data:
+            data = _ENCRYPTED.sub(rb"\g<0>" + self._mark, data)
         return data if self._public_id is None else _IDS.sub(self._replaced, data)
 
     def _replaced(self, match: re.Match[bytes]) -> bytes:

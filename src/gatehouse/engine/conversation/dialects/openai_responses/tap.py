@@ -44,11 +44,10 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 class ResponsesTap:
     """A `Tap`."""
 
-    __slots__ = ("_editor", "_replaces_ids", "fault", "finished", "usage")
+    __slots__ = ("_editor", "fault", "finished", "usage")
 
     def __init__(self, editor: ResponseEditor) -> None:
         self._editor = editor
-        self._replaces_ids = editor.replaces_ids
         self.usage: Usage | None = None
         self.finished = False
         self.fault: str | None = None
@@ -66,7 +65,7 @@ class ResponsesTap:
                     # Some servers send the end marker of a chat stream, which clients of this API do not expect.
                     out.append(event)
             block = b"".join(out)
-        return self._editor.with_public_ids(block) if self._replaces_ids else block
+        return self._editor.edited(block)
 
     def complete(self) -> bool:
         return self.finished
