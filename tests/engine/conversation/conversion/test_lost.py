@@ -475,5 +475,4 @@ def test_a_budget_is_named_if_only_a_level_or_another_budget_is_sent(
     spoken: str, model: str, budget: int, names: set[str]
 ):
     changes = {"thinking": {"type": "enabled", "budget_tokens": budget, "display": "omitted"}}
-    found = names_of_effort("anthropic_messages", spoken, changes, model)
-    assert found == names
+    assert names_of_effort("anthropic_messages", spoken, changes, model) == names

@@ -104,7 +104,7 @@ def test_a_summary_that_failed_is_left_out_and_named():
 
 def test_tools_that_search_tools_are_left_out_and_the_tools_that_they_find_are_offered():
     search = {"type": "server_tool_use", "id": "s", "name": "tool_search_tool_regex", "input": {"query": "weather"}}
-    found = {
+    results = {
         "type": "tool_search_tool_result", "tool_use_id": "s",
         "content": {"type": "tool_search_tool_search_result", "tool_references": [
             {"type": "tool_reference", "tool_name": "weather"},
@@ -113,7 +113,7 @@ def test_tools_that_search_tools_are_left_out_and_the_tools_that_they_find_are_o
     call = {"type": "tool_use", "id": "t", "name": "weather", "input": {}}
     request = read(
         user({"type": "text", "text": "Q"}),
-        {"role": "assistant", "content": [search, found, call]},
+        {"role": "assistant", "content": [search, results, call]},
         user({"type": "tool_result", "tool_use_id": "t", "content": "9"}),
         tools=[SEARCH, {**TOOL, "defer_loading": True}],
     )
