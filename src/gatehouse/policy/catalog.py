@@ -18,6 +18,7 @@ from gatehouse.policy.budgets import BudgetRecord
 from gatehouse.policy.governance import GovernanceRecords
 from gatehouse.policy.mcp import McpServerRecord
 from gatehouse.policy.model_access import ModelAccessRecord
+from gatehouse.policy.quirks import Quirks
 
 #: Key of every model in `Overrides.disabled`.
 EVERY_MODEL: Final = "*"
@@ -61,6 +62,10 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     local_runtime_base_url: str | None = None
     #: whether the provider has OpenAI's Responses API; None: the kind's default
     responses_api: bool | None = None
+    #: id of the preset whose quirks the provider has
+    preset: str | None = None
+    #: in the policy, the preset's quirks with the administrator's; in the database, the administrator's. None: no quirk
+    quirks: Quirks | None = None
 
     @property
     def own_address(self) -> bool:

@@ -9,7 +9,8 @@ from tests.support.platform import RunningPlatform
 
 from gatehouse.cli.main import cli
 from gatehouse.platform.routing.model_catalog import known_models
-from gatehouse.platform.routing.model_catalog.known_models import BUILT_IN
+from gatehouse.platform.routing.model_catalog.known_models import BUILT_IN, parse
+from gatehouse.platform.routing.providers.presets import PRESETS
 
 
 class Shell:
@@ -33,6 +34,13 @@ def shell(platform: RunningPlatform) -> Shell:
         (b"\xff", "not UTF-8"),
         (b"models = ", "not valid TOML"),
         (b"[openai.small]\nprice = 3\n", "line 1: openai.small.price"),
+        (b"version = 2\n", "version: must be 1"),
+        (b"presets = 1\n", "presets: must be a table"),
+        (b"\n[presets.openai]\n", "line 2: presets.openai: an id has letters"),
+        (b"\n[presets.mine]\nname = 3\n", "line 2: presets.mine.name"),
+        (b"[presets.mine]\n[presets.mine.quirks]\nlimit_field = 'limit'\n", "line 2: presets.mine.quirks.limit_field"),
+        (b"[presets.mine]\nquirks = { removed_fields = ['model'] }\n", "presets.mine.quirks.removed_fields.0"),
+        (b"[presets.mine]\nquirks = { is_odd = true }\n", "line 1: presets.mine.quirks.is_odd"),
     ],
 )
 async def test_a_bad_file_is_named_and_changes_nothing(
@@ -63,7 +71,9 @@ async def test_the_data_is_listed_and_exported(shell: Shell, tmp_path: Path) -> 
     assert all(row.startswith("openai/") and "https://" in row for row in rows)
     assert "use one of" in (await shell.run("list", "--vendor", "nobody")).output
     exported = await shell.run("export")
-    assert exported.output == BUILT_IN.read_text("utf-8")
+    assert exported.output.endswith(BUILT_IN.read_text("utf-8"))
+    parsed = parse(exported.output)
+    assert (dict(parsed.presets), parsed.models) == (dict(PRESETS), known_models.built_in().models)
     path = tmp_path / "prices.toml"
     path.write_text(exported.output)
     assert (await shell.run("list", "-f", str(path))).output == (await shell.run("list")).output

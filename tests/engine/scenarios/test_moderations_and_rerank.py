@@ -11,6 +11,7 @@ from tests.support.engine import EngineHarness
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.policy.governance import GovernanceRecords
+from gatehouse.policy.quirks import Quirks
 
 CARD = "4111 1111 1111 1111"
 MODERATE: dict[str, Any] = {"model": "one/m", "input": ["Hello", "there"]}
@@ -91,8 +92,10 @@ async def test_reranking_passes(usage: dict[str, Any], tokens: int) -> None:
     assert (outcome.input_tokens, outcome.output_tokens) == (tokens, 0)
 
 
-async def test_cohere_reranks_by_its_own_api() -> None:
-    harness = engine(base_url="https://api.cohere.ai/compatibility/v1")
+@pytest.mark.parametrize(("kind", "config"), [("openai_compatible", {}), ("byoe", {"format": "openai"})])
+async def test_a_provider_can_have_another_path_of_reranking(kind: str, config: dict[str, Any]) -> None:
+    quirks = Quirks(rerank_path="/v1/rerank")
+    harness = engine(kind, base_url="https://api.cohere.ai/compatibility/v1", quirks=quirks, **config)
     harness.outbound.script = [(200, [reranked()])]
     assert (await ask(harness, RERANK, "cohere_rerank")).status == 200
     assert harness.outbound.sent[0].url == "https://api.cohere.ai/v1/rerank"

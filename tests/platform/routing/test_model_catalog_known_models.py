@@ -67,7 +67,7 @@ def test_an_entry_of_the_data_is_plausible(key: tuple[str, str]) -> None:
 
 def test_the_data_has_models_of_kinds_and_presets() -> None:
     vendors = {vendor for vendor, _ in built_in().models}
-    assert vendors <= KINDS.keys() | {preset.id for preset in PRESETS}
+    assert vendors <= KINDS.keys() | PRESETS.keys()
     assert {"openai", "anthropic", "gemini", "mistral", "bedrock", "groq"} <= vendors
     assert len(built_in().models) >= 60
 

@@ -52,10 +52,12 @@ def list_prices(file: Path | None, vendor: str | None) -> None:
 
 @prices.command(epilog="Example: gatehouse prices export > prices.toml")
 def export() -> None:
-    """Print the data of this version, as a file that `gatehouse prices update -f` reads."""
-    from gatehouse.platform.routing.model_catalog.known_models import BUILT_IN
+    """Print the presets and models of this version, as a file that `gatehouse prices update -f` reads."""
+    from gatehouse.platform.routing.model_catalog import known_models
+    from gatehouse.platform.routing.providers import presets
 
-    click.echo(BUILT_IN.read_text("utf-8"), nl=False)
+    click.echo(presets.BUILT_IN.read_text("utf-8"))
+    click.echo(known_models.BUILT_IN.read_text("utf-8"), nl=False)
 
 
 @prices.command(epilog="Example: gatehouse prices update -f prices.toml --all --dry-run")
@@ -64,7 +66,8 @@ def export() -> None:
 @click.option("--all", "every", is_flag=True, help="All organizations.")
 @click.option("--dry-run", is_flag=True, help="Show the changes and store nothing.")
 def update(file: Path | None, tenant: str | None, every: bool, dry_run: bool) -> None:
-    """Update prices, limits and capabilities of the catalog from a file, or from the data of this version.
+    """Update prices, limits and capabilities of the catalog from a file, or from the data of this version. A file can
+    also add and replace presets and known models.
 
     Prices that an administrator set stay. Without a file, prices that came from a file stay too. Limits and
     capabilities are set if they are unknown; a file also replaces those of this version's data. Others stay, and are
@@ -72,16 +75,25 @@ def update(file: Path | None, tenant: str | None, every: bool, dry_run: bool) ->
     workers receive them.
     """
     from gatehouse.platform.routing.model_catalog.catalog_updates import update_catalog
+    from gatehouse.platform.routing.model_catalog.vendor_data import store_file
 
     if every and tenant is not None:
         raise CommandError("--tenant and --all exclude each other: leave one out")
     known = _known(file)
 
-    async def work(change: "Change") -> "list[EntryUpdate]":
-        return await update_catalog(change, known, "known_models" if file is None else "price_file")
+    async def work(change: "Change") -> "tuple[list[EntryUpdate], dict[str, bool]]":
+        updates = await update_catalog(change, known, "known_models" if file is None else "price_file")
+        return updates, {} if file is None else await store_file(change, known)
 
     results = run_changes(None if every else tenant or "default", work, dry_run=dry_run)
-    updates = [(slug, update) for slug, updates in results.items() for update in updates]
+    presets = [
+        (slug, preset_id, "replaced" if replaces else "added")
+        for slug, (_, changed) in results.items()
+        for preset_id, replaces in changed.items()
+    ]
+    if presets:
+        _print_table([("ORGANIZATION", "PRESET", "CHANGE"), *presets])
+    updates = [(slug, update) for slug, (updates, _) in results.items() for update in updates]
     rows = [
         (slug, update.model, *_differences(update), str(update.recorded_on), _changes(update.changed) or "-")
         for slug, update in updates

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
+from urllib.parse import urljoin
 
 import msgspec
 
@@ -100,11 +101,16 @@ class Wire:
             raise ProviderNotConfigured("base_url")
         return base.rstrip("/")
 
-    def headers(self, secret: Mapping[str, str]) -> dict[str, str]:
+    def headers(self, secret: Mapping[str, str], config: ProviderConfig | None = None) -> dict[str, str]:
         headers = dict(self.fixed_headers)
         key = secret.get("api_key")
-        if key:
+        if not key:
+            return headers
+        header = None if config is None or config.quirks is None else config.quirks.key_header
+        if header is None:
             headers[self.key_header] = self.key_prefix + key
+        else:
+            headers[header] = f"Bearer {key}" if header == "authorization" else key
         return headers
 
     def dialect(self, operation: str, config: ProviderConfig, model: str) -> str | None:
@@ -116,14 +122,14 @@ class Wire:
         return self.responses_api if config.responses_api is None else config.responses_api
 
     def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
-        return Endpoint(self.base_url(config) + self.paths[target.operation], self.headers(secret))
+        return Endpoint(self.base_url(config) + self.paths[target.operation], self.headers(secret, config))
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         return body
 
     def has_prompt_cache_key(self, config: ProviderConfig) -> bool:
         # Servers that only resemble OpenAI's may refuse the field.
-        return False
+        return config.quirks is not None and config.quirks.prompt_cache_key is True
 
     def fit(self, body: dict[str, Any], target: ProviderTarget, config: ProviderConfig) -> dict[str, Any]:
         return body
@@ -142,7 +148,7 @@ class Wire:
     ) -> Sequence[FoundModel]:
         url = self.base_url(record.config) + self.models
         carrier = self.carrier(outbound, record, secret)
-        listed = await fetch(carrier, url, self.headers(secret), record, self.shape)
+        listed = await fetch(carrier, url, self.headers(secret, record.config), record, self.shape)
         return [model.to_found_model() for model in listed.data]
 
 
@@ -161,6 +167,12 @@ class OpenAIWire(Wire):
     shape = ListedModels[_OpenAIModel]
     key_header = "Authorization"
     key_prefix = "Bearer "
+
+    def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+        path = None if config.quirks is None else config.quirks.rerank_path
+        if target.operation == "rerank" and path is not None:
+            return Endpoint(urljoin(self.base_url(config), path), self.headers(secret, config))
+        return super().endpoint(target, config, secret)
 
 
 class AnthropicWire(Wire):

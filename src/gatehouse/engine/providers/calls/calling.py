@@ -32,6 +32,7 @@ from gatehouse.engine.providers.kind import (
     offer_to,
 )
 from gatehouse.engine.providers.offers import not_offered
+from gatehouse.engine.providers.quirks import apply_quirks
 from gatehouse.engine.providers.rate_limit_headers import exhausted_seconds
 from gatehouse.engine.providers.registry import KINDS, SPOKEN
 from gatehouse.engine.providers.reply import Reply
@@ -138,12 +139,18 @@ def dropped_fields(call: ModelCall, candidate: Candidate) -> str:
         if kind is None or offered is None:
             return ""
         passing = PASSING.get(call.dialect)
-        if passing is not None and passing is SPOKEN[offered.dialect]:
-            return lost.header(_passed(call, candidate, passing)[2])
-        request = _for_candidate(client.to_internal(call), candidate, kind, None)
+        spoken = SPOKEN[offered.dialect]
+        if passing is not None and passing is spoken:
+            body, _, lost_names = _passed(call, candidate, passing)
+            dropped = lost.header(lost_names)
+        else:
+            request = _for_candidate(client.to_internal(call), candidate, kind, None)
+            body, dropped = spoken.from_internal(request), _dropped(request, client, spoken)
     except (ProviderNotConfigured, InvalidField):
         return ""
-    return _dropped(request, client, SPOKEN[offered.dialect])
+    if config.quirks is not None and offered.operation == "chat":
+        return lost.extended(dropped, apply_quirks(body, config.quirks, spoken.name)[1])
+    return dropped
 
 
 def _dropped(request: Request | EmbeddingsRequest, client: Dialect, spoken: ProviderDialect) -> str:
@@ -200,7 +207,7 @@ def _passed(
 
 
 def _request(call: ModelCall, candidate: Candidate, parties: _Parties, output_limit: int | None) -> _Sent:
-    client, spoken, kind, operation = parties
+    client, spoken, kind, _ = parties
     limit = None if output_limit is None else min(output_limit, candidate.model.max_output_tokens or output_limit)
     stream: Stream | None = None
     dropped = ""
@@ -232,11 +239,24 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties, output_li
         if call.stream:
             hides = partial(client.hides, call=call)
             stream = Converting(spoken.stream_reader(), client.stream_writer(call), call.model, hides)
-    fitted = kind.fit(body, _target(call, candidate, operation), candidate.provider.config)
+    fitted, dropped = _fitted(body, dropped, call, candidate, parties)
     if call.is_form:
         form, content_type = write_form(fitted, call.files)
         return _Sent(form, len(encode(fitted)), content_type, stream, dropped)
     return _Sent(*_encoded(fitted, call), None, stream, dropped)
+
+
+def _fitted(
+    body: dict[str, Any], dropped: str, call: ModelCall, candidate: Candidate, parties: _Parties
+) -> tuple[dict[str, Any], str]:
+    """Return the body for the provider's configuration and quirks, and the header with the names of the fields that it
+    does not receive."""
+    config = candidate.provider.config
+    fitted = parties.kind.fit(body, _target(call, candidate, parties.operation), config)
+    if config.quirks is None or parties.operation != "chat":
+        return fitted, dropped
+    fitted, removed = apply_quirks(fitted, config.quirks, parties.spoken.name)
+    return fitted, lost.extended(dropped, removed) if removed else dropped
 
 
 def _for_candidate(

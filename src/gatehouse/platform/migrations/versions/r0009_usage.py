@@ -1,5 +1,5 @@
-"""Usage by model alias and deployment, versions of API keys, approvals of tools and OAuth for MCP servers, and
-the worker of a pending message."""
+"""Usage by model alias and deployment, versions of API keys, approvals of tools, OAuth for MCP servers, the worker of a
+pending message, and presets of files."""
 
 from pathlib import Path
 
@@ -13,6 +13,7 @@ _FILES = (
     "r0009_aliases",
     "r0009_mcp",
     "r0009_conversations",
+    "r0009_vendors",
     # Last, because it changes `api_keys`, which then stays locked until the end of the migration.
     "r0009_keys",
 )

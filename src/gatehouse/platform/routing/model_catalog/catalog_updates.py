@@ -4,17 +4,17 @@ kept."""
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.routing.model_catalog.known_models import KnownModel, KnownModels, find_known, vendor_of
+from gatehouse.platform.routing.model_catalog.known_models import KnownModel, KnownModels, Source
 from gatehouse.platform.routing.model_catalog.service import apply, recompile_policy
 from gatehouse.platform.routing.model_catalog.table import PRICES, ModelConfigRow, all_models
+from gatehouse.platform.routing.model_catalog.vendor_data import load_known
 from gatehouse.platform.routing.providers.table import all_providers
 
-Source = Literal["known_models", "price_file"]
 Prices = Mapping[str, Decimal | None]
 
 #: Maximum number of models in the details of an audit event.
@@ -49,16 +49,18 @@ async def update_catalog(change: Change, known: KnownModels, source: Source) -> 
     that changed or that have other limits or capabilities than the data, sorted by name.
 
     Prices that an administrator set are kept, and so are prices from a file if `source` is `known_models`. A limit or
-    capability is set if it is unknown. A file also replaces values that came from this version's built-in data.
+    capability is set if it is unknown. A file also replaces values that came from this version's data or from an
+    earlier file.
     """
     providers = {row.id: row.record for row in await all_providers(change.session)}
+    former = await load_known(change.session) if source == "price_file" else None
     updates: list[EntryUpdate] = []
     for row in await all_models(change.session):
         provider = providers.get(row.provider)
-        model = None if provider is None else known.find(vendor_of(provider), row.model_id)
+        model = None if provider is None else known.find_at(provider, row.model_id)
         if provider is None or model is None:
             continue
-        replaceable = find_known(provider, row.model_id) if source == "price_file" else None
+        replaceable = None if former is None else former.find_at(provider, row.model_id)
         updates.append(_update(row, model, source, replaceable))
     changed = [update for update in updates if update.is_changed]
     if changed:

@@ -14,10 +14,11 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.platform.routing.fields import MODEL_ID
-from gatehouse.platform.routing.model_catalog.known_models import KnownModel, find_known
+from gatehouse.platform.routing.model_catalog.known_models import KnownModel
 from gatehouse.platform.routing.model_catalog.schemas import DiscoveredModel
 from gatehouse.platform.routing.model_catalog.service import new_row, recompile_policy, with_known
 from gatehouse.platform.routing.model_catalog.table import ModelConfigRow, catalog_keys
+from gatehouse.platform.routing.model_catalog.vendor_data import load_known
 from gatehouse.platform.routing.providers.probe import Prober
 from gatehouse.platform.routing.providers.service import has_required_credentials, switched_off
 from gatehouse.platform.routing.providers.table import ModelCount, all_providers, model_counts
@@ -104,6 +105,7 @@ async def list_all(
     """List the models of all providers concurrently. Providers that fail are left out."""
     async with transactions.reading() as session:
         counts = await model_counts(session)
+        known = await load_known(session)
         providers = [
             row.record
             for row in await all_providers(session)
@@ -113,18 +115,22 @@ async def list_all(
     lists = await asyncio.gather(
         *(_list_models(semaphore, prober, transactions.tenant_id, provider, timeout_ms) for provider in providers)
     )
-    return [model for models in lists for model in models]
+    return [
+        _filled(provider.id, model, known.find_at(provider, model.model_id))
+        for provider, models in zip(providers, lists, strict=True)
+        for model in models
+    ]
 
 
 async def _list_models(
     semaphore: asyncio.Semaphore, prober: Prober, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int
-) -> list[ListedModel]:
+) -> list[FoundModel]:
     async with semaphore:
         try:
             models = await prober.list_models(tenant_id, provider, timeout_ms)
         except ProviderFailed:
             return []
-    return [_filled(provider.id, model, find_known(provider, model.model_id)) for model in _valid(models)]
+    return _valid(models)
 
 
 def _filled(provider_id: str, model: FoundModel, known: KnownModel | None) -> ListedModel:

@@ -6,12 +6,13 @@ to a vendor if its calls go to the vendor's own address. Its models then have th
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from datetime import date
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, model_validator
@@ -19,17 +20,23 @@ from pydantic import Field, ValidationError, model_validator
 from gatehouse.engine.providers import KINDS
 from gatehouse.engine.providers.wires import Wire
 from gatehouse.foundation.http.bodies import Body
-from gatehouse.platform.routing.fields import MAX_USD_PER_TOKEN, MODEL_ID, Line, ModelId
-from gatehouse.platform.routing.providers.presets import PRESETS
+from gatehouse.platform.routing.fields import MAX_USD_PER_TOKEN, MODEL_ID, SLUG, Line, ModelId
+from gatehouse.platform.routing.providers.presets import PRESETS, TABLE, Preset
 from gatehouse.policy.catalog import ProviderRecord
 
 BUILT_IN: Final = Path(__file__).with_name("known_models.toml")
 MAX_FILE_BYTES: Final = 4 * 1024 * 1024
+MAX_PRESETS: Final = 200
+#: the version of the form of a file
+VERSION: Final = 1
 #: Maximum number of faults in the message about a bad file.
 MAX_FAULTS: Final = 20
 
 #: The prices of a file are in USD per this number of tokens, the prices of the catalog in USD per token.
 TOKENS_OF_A_PRICE: Final = 1_000_000
+
+#: the keys of a faulty field, and what is wrong
+_Fault: TypeAlias = tuple[tuple[str, ...], str]
 
 _Tokens = Annotated[int, Field(ge=1, le=1_000_000_000)]
 _Url = Annotated[str, Field(pattern=r"^https://[^\s/]+(/\S*)?$", max_length=2_000)]
@@ -49,12 +56,18 @@ _HOMES: Final = {
     name: kind.home for name, kind in KINDS.items() if isinstance(kind, Wire) and (kind.home or "").startswith("https:")
 }
 _VENDOR_BY_ORIGIN: Final[dict[str, str]] = {
-    **{_origin(preset.base_url): preset.id for preset in PRESETS if preset.base_url.startswith("https:")},
+    **{
+        _origin(preset.base_url): preset_id
+        for preset_id, preset in PRESETS.items()
+        if preset.base_url.startswith("https:")
+    },
     **{_origin(home): name for name, home in _HOMES.items() if home is not None},
 }
 #: The address of Amazon's service and the prices of its models depend on the region.
 _BEDROCK: Final = "bedrock"
 _BEDROCK_REGIONS: Final = frozenset({"us-east-1", "us-east-2", "us-west-2"})
+#: Ids that a preset cannot have: `version` and `presets` are keys of a file.
+_RESERVED: Final = frozenset({*KINDS, "config", "version", TABLE})
 VENDORS: Final = frozenset({*_VENDOR_BY_ORIGIN.values(), _BEDROCK})
 
 
@@ -94,8 +107,14 @@ class KnownCapabilities(Body):
     reasoning: bool | None = None
 
 
+Source = Literal["known_models", "price_file"]
+
+
 class KnownModel(Body):
     """An entry of `known_models.toml`, which describes the fields."""
+
+    #: where the prices come from
+    source: ClassVar[Source] = "known_models"
 
     aliases: Annotated[list[ModelId], Field(max_length=50, default_factory=list)]
     context_window: _Tokens | None = None
@@ -115,14 +134,24 @@ class KnownModel(Body):
         return self
 
 
+class PricedByFile(KnownModel):
+    """A model whose prices come from a file of the organization."""
+
+    source: ClassVar[Source] = "price_file"
+
+
 class BadPriceFile(Exception):
     """A file of models is invalid. The message lists the faults, one on each line, with line number and keys."""
 
 
 class KnownModels:
-    """Known models by vendor and id."""
+    """Known models by vendor and id, and presets of files."""
 
-    def __init__(self, models: Mapping[tuple[str, str], KnownModel]) -> None:
+    def __init__(
+        self, models: Mapping[tuple[str, str], KnownModel], presets: Mapping[str, Preset] = MappingProxyType({})
+    ) -> None:
+        #: the presets of files by id
+        self.presets = presets
         #: in the order of the file, by vendor and id; without aliases
         self.models = models
         self._by_name = {
@@ -133,6 +162,12 @@ class KnownModels:
         """Return the vendor's model with this id or alias, or None."""
         return None if vendor is None else self._by_name.get((vendor, model_id))
 
+    def find_at(self, provider: ProviderRecord, model_id: str) -> KnownModel | None:
+        """Return the model of a provider with this id or alias, or None."""
+        origins = {_origin(preset.base_url): preset_id for preset_id, preset in self.presets.items()}
+        vendor = origins.get(_origin(provider.config.base_url or "")) or vendor_of(provider)
+        return self.find(vendor, model_id)
+
 
 def parse(content: str) -> KnownModels:
     """Read a file of models. Raises `BadPriceFile`."""
@@ -140,8 +175,9 @@ def parse(content: str) -> KnownModels:
         document = tomllib.loads(content, parse_float=Decimal)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadPriceFile(f"The file is not valid TOML: {error}") from None
-    faults: list[tuple[tuple[str, ...], str]] = []
-    models = dict(_entries(document, faults))
+    faults: list[_Fault] = []
+    presets = dict(_presets(document, faults))
+    models = dict(_entries(document, {*VENDORS, *presets}, faults))
     ids: dict[tuple[str, str], str] = {}
     for (vendor, model_id), model in models.items():
         for name in (model_id, *model.aliases):
@@ -154,18 +190,13 @@ def parse(content: str) -> KnownModels:
         if len(faults) > MAX_FAULTS:
             texts.append(f"and {len(faults) - MAX_FAULTS} more")
         raise BadPriceFile("\n".join(texts))
-    return KnownModels(models)
+    return KnownModels(models, presets)
 
 
 @cache
 def built_in() -> KnownModels:
     """Return the models of `known_models.toml`."""
     return parse(BUILT_IN.read_text("utf-8"))
-
-
-def find_known(provider: ProviderRecord, model_id: str) -> KnownModel | None:
-    """Return the known model of a provider's model, or None."""
-    return built_in().find(vendor_of(provider), model_id)
 
 
 def vendor_of(provider: ProviderRecord) -> str | None:
@@ -182,11 +213,14 @@ def _per_token(price: Decimal | None) -> Decimal | None:
 
 
 def _entries(
-    document: dict[str, Any], faults: list[tuple[tuple[str, ...], str]]
+    document: dict[str, Any], vendors: Set[str], faults: list[_Fault]
 ) -> Iterator[tuple[tuple[str, str], KnownModel]]:
     for vendor, models in document.items():
-        if vendor not in VENDORS:
-            faults.append(((vendor,), f"is not a vendor. Use one of {', '.join(sorted(VENDORS))}."))
+        if vendor in {"version", TABLE}:
+            continue
+        if vendor not in vendors:
+            names = ", ".join(sorted(vendors))
+            faults.append(((vendor,), f"is not a vendor. Use one of {names}, or add a preset of this name."))
             continue
         if not isinstance(models, dict):
             faults.append(((vendor,), "must be a table of models"))
@@ -199,9 +233,32 @@ def _entries(
             try:
                 yield key, KnownModel.model_validate(fields)
             except ValidationError as error:
-                for fault in error.errors(include_url=False, include_input=False):
-                    message = fault["msg"].removeprefix("Value error, ")
-                    faults.append(((*key, *map(str, fault["loc"])), message))
+                faults += _faults_of(key, error)
+
+
+def _presets(document: dict[str, Any], faults: list[_Fault]) -> Iterator[tuple[str, Preset]]:
+    """Check the version, and yield the presets."""
+    if document.get("version", VERSION) != VERSION:
+        faults.append((("version",), f"must be {VERSION}: this version of Gatehouse reads no other form"))
+    presets = document.get(TABLE, {})
+    if not isinstance(presets, dict) or len(presets) > MAX_PRESETS:
+        faults.append(((TABLE,), f"must be a table of at most {MAX_PRESETS} presets"))
+        return
+    for preset_id, fields in presets.items():
+        if not re.fullmatch(SLUG, preset_id) or preset_id in _RESERVED:
+            faults.append(
+                ((TABLE, preset_id), "an id has letters, digits and dashes, and is not the name of a kind of provider")
+            )
+            continue
+        try:
+            yield preset_id, Preset.model_validate(fields)
+        except ValidationError as error:
+            faults += _faults_of((TABLE, preset_id), error)
+
+
+def _faults_of(path: tuple[str, ...], error: ValidationError) -> Iterator[_Fault]:
+    for fault in error.errors(include_url=False, include_input=False):
+        yield (*path, *map(str, fault["loc"])), fault["msg"].removeprefix("Value error, ")
 
 
 def _lines(content: str) -> dict[tuple[str, ...], int]:
@@ -226,7 +283,10 @@ def _path(header: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _place(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> str:
-    """Return the place of a fault for a message: the line number of its table, and its keys."""
+    """Return the place of a fault for a message: the line number of the innermost table that has it, and its keys."""
     keys = ".".join(key if re.fullmatch(r"[A-Za-z0-9_-]{1,63}", key) else f'"{key[:300]}"' for key in path)
-    numbers = [number for header, number in lines.items() if header[: len(path)] == path[: len(header)]]
-    return f"line {min(numbers)}: {keys}" if numbers else keys
+    outer = [header for header in lines if path[: len(header)] == header]
+    if outer:
+        return f"line {lines[max(outer, key=len)]}: {keys}"
+    inner = [number for header, number in lines.items() if header[: len(path)] == path]
+    return f"line {min(inner)}: {keys}" if inner else keys

@@ -10,7 +10,7 @@ from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unproces
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.routing.model_catalog.known_models import KnownModel, find_known
+from gatehouse.platform.routing.model_catalog.known_models import KnownModel
 from gatehouse.platform.routing.model_catalog.schemas import (
     BulkUpdate,
     Capabilities,
@@ -26,6 +26,7 @@ from gatehouse.platform.routing.model_catalog.table import (
     lock_model,
     models_by_id,
 )
+from gatehouse.platform.routing.model_catalog.vendor_data import load_known
 from gatehouse.platform.routing.providers.table import ProviderRow, find_provider
 from gatehouse.policy.routing import SPECIAL_USES
 
@@ -77,7 +78,8 @@ async def create(change: Change, new: NewModel) -> ModelConfigRow:
     if new.is_default:
         await lock_default(change.session)
     provider = await _check_provider(change.session, new.provider)
-    values = with_known(values, find_known(provider.record, new.model_id))
+    known = await load_known(change.session)
+    values = with_known(values, known.find_at(provider.record, new.model_id))
     row = new_row(change, new.provider, new.model_id, values)
     change.session.add(row)
     with unique(ModelExists):
@@ -149,7 +151,7 @@ def with_known(values: Mapping[str, Any], known: KnownModel | None) -> dict[str,
     filled["capabilities"] = {**known.capabilities.model_dump(exclude_none=True), **values.get("capabilities", {})}
     if known.usd_per_million_tokens is not None and values.keys().isdisjoint(PRICES):
         filled |= known.usd_per_million_tokens.columns
-        filled |= {"price_source": "known_models", "price_recorded_on": known.recorded_on}
+        filled |= {"price_source": known.source, "price_recorded_on": known.recorded_on}
     return filled
 
 

@@ -7,15 +7,18 @@ from typing import Any, Final
 from gatehouse.engine.providers import KINDS, ProviderKind
 from gatehouse.platform.routing.fields import SLUG
 from gatehouse.platform.routing.providers.errors import ProviderNotFound, bad_field
+from gatehouse.platform.routing.providers.presets import Preset
 from gatehouse.platform.routing.providers.table import ProviderRow
 
-#: Names of kinds are not allowed for own endpoints. `config` would make `PATCH /providers/byoe/config` ambiguous.
-RESERVED_SLUGS: Final = frozenset({*KINDS, "config"} - {"byoe"})
-
 OPENAI_COMPATIBLE: Final = "openai_compatible"
+BYOE: Final = "byoe"
+#: Names of kinds are not allowed for own endpoints. `config` would make `PATCH /providers/byoe/config` ambiguous.
+RESERVED_SLUGS: Final = frozenset({*KINDS, "config"} - {BYOE})
 
 
-def kind_of(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *, sandbox: bool) -> ProviderKind:
+def kind_of(
+    row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *, preset: Preset | None, sandbox: bool
+) -> ProviderKind:
     """Return the kind of the existing provider, or of the one to create. Raises `ProviderNotFound`, and `Unprocessable`
     for a `kind` that is unknown or another than the provider's."""
     requested = body.get("kind")
@@ -23,10 +26,14 @@ def kind_of(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], 
         if requested not in (None, row.kind):
             raise bad_field("kind", f"the provider {row.id!r} is of kind {row.kind}; remove it, or use another name")
         kind = KINDS.get(row.kind)
+    elif preset is not None:
+        if requested not in (None, preset.kind):
+            raise bad_field("kind", f"the preset is of kind {preset.kind}; leave the field out")
+        kind = KINDS[preset.kind] if _is_free(provider_id) else None
     elif requested is not None and (requested != provider_id or requested not in KINDS):
         return _kind_of_another(provider_id, requested, sandbox=sandbox)
     elif provider_id in KINDS:
-        kind = None if provider_id == "byoe" or (provider_id == "sandbox" and not sandbox) else KINDS[provider_id]
+        kind = None if provider_id == BYOE or (provider_id == "sandbox" and not sandbox) else KINDS[provider_id]
     else:
         valid = body.get("base_url") and re.fullmatch(SLUG, provider_id) and provider_id not in RESERVED_SLUGS
         kind = KINDS[OPENAI_COMPATIBLE] if valid else None
@@ -40,13 +47,18 @@ def kind_of(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], 
     return kind
 
 
+def _is_free(provider_id: str) -> bool:
+    """Return whether a provider can have this name, which is not that of a kind."""
+    return re.fullmatch(SLUG, provider_id) is not None and provider_id not in RESERVED_SLUGS | {BYOE}
+
+
 def _kind_of_another(provider_id: str, kind: str, *, sandbox: bool) -> ProviderKind:
     """Return the kind of a provider whose name is not that of its kind. Raises `ProviderNotFound` for a name that it
     cannot have, and `Unprocessable` for the kind."""
-    kinds = KINDS.keys() - {"byoe"} - (set() if sandbox else {"sandbox"})
+    kinds = KINDS.keys() - {BYOE} - (set() if sandbox else {"sandbox"})
     if kind not in kinds:
         raise bad_field("kind", f"must be one of {', '.join(sorted(kinds))}")
-    if not re.fullmatch(SLUG, provider_id) or provider_id in RESERVED_SLUGS | {"byoe"}:
+    if not _is_free(provider_id):
         raise ProviderNotFound(
             "Provider not found. The name of a new provider has letters, digits and dashes, begins with no dash, and is"
             " not that of another kind."

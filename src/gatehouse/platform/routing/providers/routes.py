@@ -23,8 +23,8 @@ from gatehouse.platform.request.callers import (
 from gatehouse.platform.request.injected import Changing, InSplitTransactions, Session
 from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.providers import service
+from gatehouse.platform.routing.providers.available_presets import preset_shown, presets_of
 from gatehouse.platform.routing.providers.errors import NoSuchModel
-from gatehouse.platform.routing.providers.presets import PRESETS
 from gatehouse.platform.routing.providers.probe import Prober
 from gatehouse.platform.routing.providers.schemas import (
     ConfigUpdate,
@@ -101,10 +101,14 @@ async def list_providers(
 
 
 @router.get("/api/admin/provider-presets", response_model=ProviderPresets)
-async def list_provider_presets(caller: AdminReader) -> object:
-    """Lists services and servers whose kind and address are known. To add one, set the credentials of a provider with
-    the preset's `kind`, `base_url` and your key. Every address can be replaced by another."""
-    return {"presets": PRESETS}
+async def list_provider_presets(caller: AdminReader, session: Session) -> ProviderPresets:
+    """Lists services and servers whose kind and address are known: those of this version, and those from files of
+    `gatehouse prices update -f`. To add one, set the credentials of a provider with `preset` and your key. Every
+    address can be replaced by another."""
+    presets = await presets_of(session)
+    return ProviderPresets(
+        presets=[preset_shown(name, preset, from_file=from_file) for name, (preset, from_file) in presets.items()]
+    )
 
 
 @router.get(_BASE + "/{provider_id}", response_model=Provider)
@@ -160,8 +164,8 @@ async def remove_provider_credentials(caller: AdminStepUp, provider: LoadedProvi
 async def update_provider_config(
     caller: Admin, provider: LoadedProvider, body: ConfigUpdate, change: Changing
 ) -> ConfigUpdated:
-    """Changes the timeout, the number of retries, or whether `/v1/responses` is passed through."""
-    return service.update_config(change, provider, body)
+    """Changes the timeout, the retries, whether `/v1/responses` is passed through, the preset, or the quirks."""
+    return await service.update_config(change, provider, body)
 
 
 @router.put(_BASE + "/{provider_id}/status", response_model=StatusChanged)

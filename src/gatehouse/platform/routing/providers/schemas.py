@@ -4,11 +4,13 @@ import operator
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
+import msgspec
 from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.platform.routing.fields import Line
 from gatehouse.platform.routing.providers.health import HealthStatus
+from gatehouse.policy.quirks import KeyHeader, LimitField, Quirks, RemovableField
 
 ProviderStatus = Literal["active", "disabled", "kill_switched", "unhealthy"]
 
@@ -26,6 +28,15 @@ class Credentials(Body):
             description="The kind of a provider that is added under a name of its own; its name must differ from those"
             " of kinds. Without it, the provider's name is its kind. A provider that exists keeps its kind.",
             examples=["azure_openai"],
+        ),
+    ] = None
+    preset: Annotated[
+        str | None,
+        Field(
+            max_length=63,
+            description="The id of a preset. For a new provider, it provides `kind`, `base_url` and `name` where they"
+            " are not sent. Its quirks apply.",
+            examples=["groq"],
         ),
     ] = None
     name: Annotated[
@@ -82,10 +93,54 @@ ResponsesApi = Annotated[
 ]
 
 
+class ProviderQuirks(Body):
+    """How the provider's API differs from that of its dialect. Null: it does not, or as the preset says. All but
+    `key_header`, `removed_fields` and `rerank_path` apply to chat completions."""
+
+    key_header: Annotated[KeyHeader | None, Field(description="The header that contains the key.")] = None
+    limit_field: Annotated[
+        LimitField | None, Field(description="The field that limits the output; the other one is renamed to it.")
+    ] = None
+    developer_role: Annotated[
+        bool | None, Field(description="False: messages of the role `developer` are sent as `system`.")
+    ] = None
+    stream_options: Annotated[
+        bool | None, Field(description="False: `stream_options` is not sent; the usage of streams is estimated.")
+    ] = None
+    message_names: Annotated[bool | None, Field(description="False: `name` of messages is not sent.")] = None
+    reasoning_content: Annotated[
+        bool | None, Field(description="False: `reasoning_content` of earlier answers is not sent.")
+    ] = None
+    prompt_cache_key: Annotated[
+        bool | None, Field(description="True: requests in another dialect keep their `prompt_cache_key`.")
+    ] = None
+    removed_fields: Annotated[
+        list[RemovableField] | None, Field(max_length=32, description="Fields of chats that are not sent.")
+    ] = None
+    rerank_path: Annotated[
+        str | None,
+        Field(
+            pattern=r"^/[A-Za-z0-9._/-]{1,255}$", description="The path of reranking at the provider's host.",
+            examples=["/v1/rerank"],
+        ),
+    ] = None  # fmt: skip
+
+    @property
+    def record(self) -> Quirks:
+        return msgspec.convert(self.model_dump(), Quirks)
+
+
 class ConfigUpdate(Body):
     timeout_ms: TimeoutMs | None = None
     max_retries: MaxRetries | None = None
     responses_api: ResponsesApi | None = None
+    preset: Annotated[
+        str | None, Field(max_length=63, description="The id of the preset whose quirks apply.", examples=["groq"])
+    ] = None
+    quirks: Annotated[
+        ProviderQuirks | None,
+        Field(description="Replaces the provider's own quirks, which precede those of its preset; `{}` removes them."),
+    ] = None
 
 
 class StatusUpdate(Body):
@@ -125,6 +180,13 @@ class ProviderConfigShown(ResponseBody):
     entra_client_id: str | None = Field(None, exclude_if=_absent)
     use_instance_role: bool = Field(False, exclude_if=operator.not_)
     responses_api: ResponsesApi | None = Field(None, exclude_if=_absent)
+    preset: str | None = Field(None, exclude_if=_absent)
+    quirks: dict[str, Any] | None = Field(
+        None, exclude_if=_absent, description="The provider's own quirks, which precede those of its preset."
+    )
+    effective_quirks: dict[str, Any] | None = Field(
+        None, exclude_if=_absent, description="The quirks that apply: the provider's own and those of its preset."
+    )
 
 
 class Provider(ResponseBody):
@@ -163,19 +225,25 @@ class Providers(ResponseBody):
 
 
 class ProviderPreset(ResponseBody):
-    """A service or server that can be added with its `kind` and `base_url`, and a key."""
+    """A service or server that can be added by its `id`, with a key."""
 
     id: Annotated[str, Field(description="A name for the provider in model ids.", examples=["groq"])]
     name: Annotated[str, Field(examples=["Groq"])]
     kind: Annotated[str, Field(examples=["openai_compatible"])]
+    dialect: Annotated[Literal["openai", "anthropic"], Field(description="The API that the service resembles.")]
+    quirks: Annotated[ProviderQuirks, Field(description="How the API differs. Null: it does not.")]
     base_url: Annotated[
         str,
         Field(description="For a server of your own: its usual address.", examples=["https://api.groq.com/openai/v1"]),
     ]
     key_required: Annotated[bool, Field(description="False: the server may be configured to require a key.")]
-    documentation_url: Annotated[str, Field(description="The vendor's documentation of the API.")]
+    documentation_url: Annotated[str | None, Field(description="The vendor's documentation of the API.")]
     source_url: Annotated[str, Field(description="The page that `base_url` was taken from.")]
     recorded_on: Annotated[date, Field(description="The day on which the entry was written.")]
+    source: Annotated[
+        Literal["built_in", "file"],
+        Field(description="`file`: the preset was added or replaced by `gatehouse prices update -f`."),
+    ]
     note: str | None
 
 

@@ -25,6 +25,7 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.organization.tenants.table import egress_policy_of
 from gatehouse.platform.request.callers import OperatorOnly
+from gatehouse.platform.routing.providers.available_presets import find_preset, with_preset
 from gatehouse.platform.routing.providers.errors import (
     CredentialsNotRemovable,
     ProviderIdAmbiguous,
@@ -36,6 +37,7 @@ from gatehouse.platform.routing.providers.errors import (
 )
 from gatehouse.platform.routing.providers.health import CheckOutcome, HealthState, HealthStatus, next_health
 from gatehouse.platform.routing.providers.kinds import OPENAI_COMPATIBLE, kind_of
+from gatehouse.platform.routing.providers.presets import KINDS_BY_DIALECT, provider_config
 from gatehouse.platform.routing.providers.schemas import (
     ConfigUpdate,
     ConfigUpdated,
@@ -67,7 +69,7 @@ from gatehouse.policy.catalog import ProviderConfig
 MAX_PROVIDERS: Final = 500
 
 #: Fields of a credentials body that are about the provider.
-_NO_CREDENTIALS: Final = frozenset({"kind", "name"})
+_NO_CREDENTIALS: Final = frozenset({"kind", "name", "preset"})
 
 _OTHER_HOST: Final = "names another host, to which the provider's other credentials would be sent: remove them"
 _WAY_IN_USE: Final = "the provider's other credentials may use this way of authentication: remove them first"
@@ -156,6 +158,10 @@ def has_required_credentials(row: ProviderRow) -> bool:
 
 def config_shown(row: ProviderRow) -> ProviderConfigShown:
     config = msgspec.structs.asdict(msgspec.convert(row.config, ProviderConfig))
+    effective = provider_config(row.kind, row.config, row.file_preset).quirks
+    config["effective_quirks"] = None if effective is None else effective.own
+    if config["quirks"] is not None:
+        config["quirks"] = config["quirks"].own
     return ProviderConfigShown.model_validate(_masked(config))
 
 
@@ -176,13 +182,19 @@ async def set_credentials(
     row = await find_provider(change.session, provider_id, lock=True)
     if row is not None and must_be_new:
         raise ProviderNotNew
-    kind = kind_of(row, provider_id, body, sandbox=sandbox)
+    found = await find_preset(change.session, body, None if row is None else row.kind)
+    preset = None if found is None or body.get("preset") is None else found[1]
+    kind = kind_of(row, provider_id, body, preset=preset, sandbox=sandbox)
+    body, address = (body, {}) if preset is None or row is not None else with_preset(preset, body)
     credentials = read_credentials(kind, {name: value for name, value in body.items() if name not in _NO_CREDENTIALS})
     if credentials.config.get("use_instance_role") and not (change.caller is not None and change.caller.operator):
         # These are the machine's own rights, which only operators may use, for their own organization.
         raise OperatorOnly
     addresses = await addresses_of(change, guard)
     config = {name: _checked(kind, name, value, addresses) for name, value in credentials.config.items()}
+    if address:
+        config |= {**address, "base_url": provider_url("base_url", address["base_url"], addresses)}
+    config |= {} if found is None else {"preset": found[0]}
     removed: dict[str, Any] = {}
     if row is not None and (further := await credentials_of(change.session, row.id)):
         if fields_per_credential(kind, {**row.config, **config}):
@@ -226,13 +238,22 @@ async def remove_credentials(change: Change, row: ProviderRow) -> None:
     recompile_policy(change)
 
 
-def update_config(change: Change, row: ProviderRow, update: ConfigUpdate) -> ConfigUpdated:
-    """Change the configuration. Raises `Unprocessable` for a setting that the provider's kind does not have."""
+async def update_config(change: Change, row: ProviderRow, update: ConfigUpdate) -> ConfigUpdated:
+    """Change the configuration. Raises `Unprocessable` for a setting that the provider's kind does not have, and for an
+    unknown preset."""
     if update.responses_api is not None and KINDS[row.kind].responses_api is None:
         raise bad_field("responses_api", f"a provider of kind {row.kind} has no Responses API")
-    changed = {name: value for name, value in update.model_dump().items() if value is not None}
+    if update.quirks is not None and row.kind not in KINDS_BY_DIALECT.values():
+        raise bad_field("quirks", f"a provider of kind {row.kind} has no quirks")
+    if update.preset is not None:
+        await find_preset(change.session, {"preset": update.preset}, row.kind)
+    changed = {name: value for name, value in update.model_dump(exclude={"quirks"}).items() if value is not None}
+    if update.quirks is not None:
+        changed["quirks"] = update.quirks.record.own
     row.config = {**row.config, **changed}
     row.updated_at = utc_now()
+    await change.session.flush()
+    await change.session.refresh(row, ["file_preset"])
     change.record("provider.config_updated", "provider", row.id, **changed)
     recompile_policy(change)
     return ConfigUpdated(provider_id=row.id, config=config_shown(row), updated_at=row.updated_at)

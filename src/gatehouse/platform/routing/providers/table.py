@@ -19,11 +19,11 @@ from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.platform.routing.providers.errors import ProviderNotFound
 from gatehouse.platform.routing.providers.health import HealthConfig, HealthState, HealthStatus
+from gatehouse.platform.routing.providers.presets import provider_config
 from gatehouse.policy.catalog import (
     CredentialRecord,
     CredentialState,
     ModelRecord,
-    ProviderConfig,
     ProviderRecord,
     credential_key,
 )
@@ -46,6 +46,18 @@ class CredentialRow(TenantRow):
     updated_at: Mapped[datetime]
 
 
+class VendorRow(TenantRow):
+    """Data of a vendor from files of `gatehouse prices update -f`: its preset, and its models by id."""
+
+    __tablename__ = "vendors"
+
+    tenant_id: Mapped[TenantId] = mapped_column(primary_key=True)
+    id: Mapped[str] = mapped_column(primary_key=True)
+    #: null if no file contained one
+    preset: Mapped[dict[str, Any] | None]
+    models: Mapped[dict[str, Any]]
+
+
 class ProviderRow(TenantRow):
     __tablename__ = "providers"
 
@@ -58,7 +70,7 @@ class ProviderRow(TenantRow):
     credentials_updated_at: Mapped[datetime | None]
     #: state of the default credential
     credential_state: Mapped[CredentialState] = mapped_column(Text())
-    config: Mapped[dict[str, Any]]
+    config: Mapped[dict[str, Any]] = mapped_column(JSONB)
     health_config: Mapped[dict[str, Any]]
     health_check_status: Mapped[str]
     last_health_check: Mapped[datetime | None]
@@ -72,6 +84,13 @@ class ProviderRow(TenantRow):
     #: the organization's policy
     egress_policy: Mapped[EgressPolicy | None] = column_property(
         select(TenantRecord.egress_policy).where(TenantRecord.id == tenant_id).scalar_subquery()
+    )
+    #: the preset of a file that the configuration names, as it was when the row was loaded
+    file_preset: Mapped[dict[str, Any] | None] = column_property(
+        select(VendorRow.preset)
+        .where(VendorRow.tenant_id == tenant_id, VendorRow.id == config["preset"].astext)
+        .scalar_subquery(),
+        expire_on_flush=False,
     )
     #: the credentials besides the default one, as they were when the row was loaded
     further: Mapped[list[dict[str, Any]] | None] = column_property(
@@ -107,7 +126,7 @@ class ProviderRow(TenantRow):
             sealed_credentials=self.sealed_credentials,
             credential_state=self.credential_state,
             credentials=msgspec.convert(self.further or [], tuple[CredentialRecord, ...]),
-            config=msgspec.convert(self.config, ProviderConfig),
+            config=provider_config(self.kind, self.config, self.file_preset),
             egress_policy=self.egress_policy,
         )
 
