@@ -67,9 +67,10 @@ export function CredentialsForm({ provider, taken = NONE_TAKEN, onSubmit, onCanc
     );
     if (!isNew) return onSubmit(provider.id, credentials);
     const id = fields.id.trim();
-    return onSubmit(id, {
-      ...credentials, ...(id !== kind && { kind }), ...(preset !== undefined && id === preset.id && { name: preset.name }),
-    });
+    if (preset !== undefined) {
+      return onSubmit(id, { ...credentials, preset: preset.id, name: id === preset.id ? preset.name : id });
+    }
+    return onSubmit(id, { ...credentials, ...(id !== kind && { kind }) });
   }
 
   return (
@@ -123,7 +124,9 @@ export function CredentialsForm({ provider, taken = NONE_TAKEN, onSubmit, onCanc
 function About({ preset }: { preset: Preset }) {
   return (
     <p className={hints["hint"]}>
-      {preset.note} <a href={preset.documentation_url} target="_blank" rel="noreferrer">{providerTexts.documentationOf(preset.name)}</a>
+      {preset.note} {preset.documentation_url !== null && (
+        <a href={preset.documentation_url} target="_blank" rel="noreferrer">{providerTexts.documentationOf(preset.name)}</a>
+      )}
     </p>
   );
 }
