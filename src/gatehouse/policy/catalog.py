@@ -18,7 +18,6 @@ from gatehouse.policy.budgets import BudgetRecord
 from gatehouse.policy.governance import GovernanceRecords
 from gatehouse.policy.mcp import McpServerRecord
 from gatehouse.policy.model_access import ModelAccessRecord
-from gatehouse.policy.quirks import Quirks
 
 #: Key of every model in `Overrides.disabled`.
 EVERY_MODEL: Final = "*"
@@ -39,6 +38,51 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     def disables(self, provider: str, model_id: str) -> bool:
         names = (EVERY_MODEL, model_id, f"{provider}/{model_id}")
         return any(provider in self.disabled.get(name, ()) for name in names)
+
+
+#: the header that contains the key
+KeyHeader: TypeAlias = Literal["authorization", "x-api-key", "api-key"]
+LimitField: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
+#: Fields of a chat that a quirk can remove. An answer without them is still an answer to the request.
+RemovableField: TypeAlias = Literal[
+    "frequency_penalty", "logit_bias", "logprobs", "metadata", "modalities", "parallel_tool_calls", "prediction",
+    "presence_penalty", "reasoning_effort", "safety_identifier", "seed", "service_tier", "stop", "store",
+    "temperature", "top_k", "top_logprobs", "top_p", "user", "verbosity",
+]  # fmt: skip
+
+
+class Quirks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a provider differs from the API whose dialect it speaks (docs/providers.md). None: it does not, or, in an
+    administrator's quirks, as the preset."""
+
+    key_header: KeyHeader | None = None
+    #: the field that limits the output tokens
+    limit_field: LimitField | None = None
+    #: false: messages of the role `developer` are sent as `system`
+    developer_role: bool | None = None
+    #: false: `stream_options` is not sent, and the usage of streams is estimated
+    stream_options: bool | None = None
+    #: false: the names of messages are not sent
+    message_names: bool | None = None
+    #: false: `reasoning_content` of earlier answers is not sent
+    reasoning_content: bool | None = None
+    #: whether converted bodies have a `prompt_cache_key`
+    prompt_cache_key: bool | None = None
+    removed_fields: tuple[RemovableField, ...] | None = None
+    #: the path of reranking at the provider's host, instead of `/rerank` below the base URL
+    rerank_path: str | None = None
+
+    def over(self, base: "Quirks | None") -> "Quirks":
+        """Return these quirks, and those of `base` where these are None."""
+        return self if base is None else msgspec.structs.replace(base, **self.own)
+
+    @property
+    def own(self) -> dict[str, object]:
+        """The quirks that are not None, by name."""
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+
+
+NO_QUIRKS: Final = Quirks()
 
 
 class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):

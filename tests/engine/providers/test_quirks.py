@@ -8,8 +8,8 @@ from tests.support.engine import EngineHarness
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.fields.tables import OPENAI_CHAT
-from gatehouse.platform.routing.providers.schemas import ProviderQuirks
-from gatehouse.policy.quirks import NO_QUIRKS, Quirks, RemovableField
+from gatehouse.platform.routing.fields import ProviderQuirks
+from gatehouse.policy.catalog import NO_QUIRKS, Quirks, RemovableField
 
 MESSAGES = [
     {"role": "developer", "content": "Be brief."},

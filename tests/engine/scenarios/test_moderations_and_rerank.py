@@ -10,8 +10,8 @@ from tests.engine.stages.calls.test_content_filters import keywords
 from tests.support.engine import EngineHarness
 
 from gatehouse.engine.exchange import Answer
+from gatehouse.policy.catalog import Quirks
 from gatehouse.policy.governance import GovernanceRecords
-from gatehouse.policy.quirks import Quirks
 
 CARD = "4111 1111 1111 1111"
 MODERATE: dict[str, Any] = {"model": "one/m", "input": ["Hello", "there"]}

@@ -17,8 +17,8 @@ from tests.support.upstream import Connection, Upstream, upstream
 
 from gatehouse.engine.providers import KINDS
 from gatehouse.foundation.egress.guard import BlockedAddress, EgressGuard
+from gatehouse.platform.routing.fields import ProviderQuirks
 from gatehouse.platform.routing.providers.presets import PRESETS
-from gatehouse.platform.routing.providers.schemas import ProviderQuirks
 
 PATH: Final = "/api/admin/provider-presets"
 KEY: Final = "a-key-of-the-vendor"

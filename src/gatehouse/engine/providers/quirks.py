@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from gatehouse.policy.quirks import LimitField, Quirks
+from gatehouse.policy.catalog import LimitField, Quirks
 
 _LIMIT_FIELDS: Final[tuple[LimitField, ...]] = ("max_tokens", "max_completion_tokens")
 

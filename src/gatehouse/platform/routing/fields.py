@@ -3,7 +3,11 @@
 from decimal import Decimal
 from typing import Annotated, Final
 
+import msgspec
 from pydantic import AfterValidator, Field, PlainSerializer
+
+from gatehouse.foundation.http.bodies import Body
+from gatehouse.policy.catalog import KeyHeader, LimitField, Quirks, RemovableField
 
 #: One line of text, for people.
 Line = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -50,3 +54,40 @@ Price = Annotated[Decimal, _MONEY, AfterValidator(_check_price_per_token), Field
 PricePerThousand = Annotated[Decimal, _MONEY, AfterValidator(_check_price_per_thousand), Field(examples=[0.00015])]
 #: USD per token, in responses: a JSON number, with few enough digits that parsing it is exact.
 ShownPrice = Annotated[Decimal, PlainSerializer(float, return_type=float, when_used="json")]
+
+
+class ProviderQuirks(Body):
+    """How the provider's API differs from that of its dialect. Null: it does not, or as the preset says. All but
+    `key_header`, `removed_fields` and `rerank_path` apply to chat completions."""
+
+    key_header: Annotated[KeyHeader | None, Field(description="The header that contains the key.")] = None
+    limit_field: Annotated[
+        LimitField | None, Field(description="The field that limits the output; the other one is renamed to it.")
+    ] = None
+    developer_role: Annotated[
+        bool | None, Field(description="False: messages of the role `developer` are sent as `system`.")
+    ] = None
+    stream_options: Annotated[
+        bool | None, Field(description="False: `stream_options` is not sent; the usage of streams is estimated.")
+    ] = None
+    message_names: Annotated[bool | None, Field(description="False: `name` of messages is not sent.")] = None
+    reasoning_content: Annotated[
+        bool | None, Field(description="False: `reasoning_content` of earlier answers is not sent.")
+    ] = None
+    prompt_cache_key: Annotated[
+        bool | None, Field(description="True: requests in another dialect keep their `prompt_cache_key`.")
+    ] = None
+    removed_fields: Annotated[
+        list[RemovableField] | None, Field(max_length=32, description="Fields of chats that are not sent.")
+    ] = None
+    rerank_path: Annotated[
+        str | None,
+        Field(
+            pattern=r"^/[A-Za-z0-9._/-]{1,255}$", description="The path of reranking at the provider's host.",
+            examples=["/v1/rerank"],
+        ),
+    ] = None  # fmt: skip
+
+    @property
+    def record(self) -> Quirks:
+        return msgspec.convert(self.model_dump(), Quirks)

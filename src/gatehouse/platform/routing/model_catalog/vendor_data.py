@@ -69,9 +69,9 @@ async def _assign_providers(change: Change, file: KnownModels) -> list[str]:
             addresses[_address(entry)] = preset_id
     assigned = []
     for row in await all_providers(change.session):
-        found = addresses.get((row.kind, row.config.get("base_url") or ""))
-        if found is not None and row.config.get("preset") is None:
-            row.config = {**row.config, "preset": found}
+        assignable = addresses.get((row.kind, row.config.get("base_url") or ""))
+        if assignable is not None and row.config.get("preset") is None:
+            row.config = {**row.config, "preset": assignable}
             assigned.append(row.id)
     return assigned
 

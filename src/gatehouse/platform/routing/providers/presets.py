@@ -11,10 +11,8 @@ import msgspec
 from pydantic import Field, TypeAdapter
 
 from gatehouse.foundation.http.bodies import Body
-from gatehouse.platform.routing.fields import Line
-from gatehouse.platform.routing.providers.schemas import ProviderQuirks
-from gatehouse.policy.catalog import ProviderConfig
-from gatehouse.policy.quirks import NO_QUIRKS, Quirks
+from gatehouse.platform.routing.fields import Line, ProviderQuirks
+from gatehouse.policy.catalog import NO_QUIRKS, ProviderConfig, Quirks
 
 BUILT_IN: Final = Path(__file__).with_name("presets.toml")
 #: the key of the presets in a file

@@ -182,8 +182,8 @@ async def set_credentials(
     row = await find_provider(change.session, provider_id, lock=True)
     if row is not None and must_be_new:
         raise ProviderNotNew
-    found = await find_preset(change.session, body, None if row is None else row.kind)
-    preset = None if found is None or body.get("preset") is None else found[1]
+    entry = await find_preset(change.session, body, None if row is None else row.kind)
+    preset = None if entry is None or body.get("preset") is None else entry[1]
     kind = kind_of(row, provider_id, body, preset=preset, sandbox=sandbox)
     body, address = (body, {}) if preset is None or row is not None else with_preset(preset, body)
     credentials = read_credentials(kind, {name: value for name, value in body.items() if name not in _NO_CREDENTIALS})
@@ -194,7 +194,7 @@ async def set_credentials(
     config = {name: _checked(kind, name, value, addresses) for name, value in credentials.config.items()}
     if address:
         config |= {**address, "base_url": provider_url("base_url", address["base_url"], addresses)}
-    config |= {} if found is None else {"preset": found[0]}
+    config |= {} if entry is None else {"preset": entry[0]}
     removed: dict[str, Any] = {}
     if row is not None and (further := await credentials_of(change.session, row.id)):
         if fields_per_credential(kind, {**row.config, **config}):
