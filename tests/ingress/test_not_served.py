@@ -64,6 +64,9 @@ async def test_openais_client_without_v1_in_its_base_url_works(platform: Running
         ("GET", "/v1/batches/batch_1/lines", "this operation on batches"),
         ("POST", "/v1/responses/resp_1/cancel", "this operation on responses"),
         ("GET", "/v1/vector_stores", "vector stores"),
+        ("POST", "/v2/chat", "Cohere's chats"),
+        ("POST", "/v1/chat", "Cohere's chats"),
+        ("POST", "/v2/embed", "Cohere's embeddings"),
     ],
 )
 async def test_an_api_that_is_not_offered_is_named(
@@ -74,6 +77,15 @@ async def test_an_api_that_is_not_offered_is_named(
     assert (answer.status_code, error["code"], error["type"]) == (404, "not_served", "invalid_request_error")
     assert f"Gatehouse does not serve {named}" in error["message"]
     assert "POST /v1/chat/completions" in error["message"]
+
+
+async def test_an_unknown_path_of_coheres_api_has_the_format_of_errors_of_models(
+    platform: RunningPlatform, key: str
+) -> None:
+    answer = await platform.client(key).post("/v2/files", json={})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_path")
+    refused = await platform.client(key).get("/v2/rerank")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
 
 
 async def test_openais_client_shows_the_message_about_an_api_that_is_not_offered(
@@ -88,7 +100,7 @@ async def test_openais_client_shows_the_message_about_an_api_that_is_not_offered
 
 
 async def test_the_error_of_an_unknown_path_lists_supported_paths(platform: RunningPlatform, key: str) -> None:
-    answer = await platform.client(key).post("/v1/chat", json={})
+    answer = await platform.client(key).post("/v1/chats", json={})
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "unknown_path"
     assert "GET /v1/models" in answer.json()["error"]["message"]

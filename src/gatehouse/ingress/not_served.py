@@ -51,6 +51,14 @@ _INSTEAD: Final = {
     "threads": "Use POST /v1/responses or POST /v1/chat/completions, and keep the conversation in the client.",
     "uploads": "Send files as content of a call: images, and documents to providers that read them.",
 }
+#: the operations of Cohere's API that Gatehouse does not serve, and the path to use instead: by the path below the
+#: version
+_COHERES: Final = {
+    "chat": ("Cohere's chats", "POST /v1/chat/completions"),
+    "embed": ("Cohere's embeddings", "POST /v1/embeddings"),
+    "generate": ("Cohere's text completions", "POST /v1/completions"),
+}
+_VERSIONS: Final = ("/v1/", "/v2/")
 #: the first segments, below `/v1`, of paths that only Anthropic's API has
 _ANTHROPICS_SEGMENTS: Final = frozenset({"complete", "messages"})
 #: the served paths, for the message; only paths below `/v1` are listed
@@ -87,15 +95,18 @@ def refusal(method: str, path: str, headers: Mapping[str, str]) -> Refusal | Non
     allowed = GATEWAY_PATHS.get(path) or (("GET",) if path.startswith((MODELS + "/", "/models/")) else None)
     if allowed is not None:
         return MethodNotAllowed(headers={"Allow": ", ".join(allowed)}) if method not in allowed else None
-    below = path.removeprefix("/v1/") if path.startswith("/v1/") else path.removeprefix("/")
-    api = _lookup(_APIS, below)
-    if api is None and path != "/v1" and not path.startswith("/v1/"):
+    has_version = path.startswith(_VERSIONS)
+    below = path[len(_VERSIONS[0]) :] if has_version else path.removeprefix("/")
+    api, instead = (None, None) if path.startswith("/v2/") else (_lookup(_APIS, below), _lookup(_INSTEAD, below))
+    if api is None and has_version and below in _COHERES:
+        api, alternative = _COHERES[below]
+        instead = f"Use {alternative}."
+    if api is None and path != "/v1" and not has_version:
         return None
     first_segment = below.removeprefix("v1/").partition("/")[0]
     to_anthropic = "anthropic-version" in headers or first_segment in _ANTHROPICS_SEGMENTS
     operation = f"{method} {path[:_MAX_SHOWN_PATH_CHARACTERS]}"
     if api is not None:
-        instead = _lookup(_INSTEAD, below)
         hint = f" {instead}" if instead is not None else ""
         message = f"Gatehouse does not serve {api} ({operation}).{hint} It serves {_SERVED}."
         return (NotServedToAnthropic if to_anthropic else NotServed)(message)

@@ -7,9 +7,10 @@ import pytest
 from tests.support.engine import EngineHarness
 
 from gatehouse.engine.exchange import Answer
-from gatehouse.engine.fields.tables import OPENAI_CHAT
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.response_cache.memory import MemoryCache
 from gatehouse.platform.routing.fields import ProviderQuirks
-from gatehouse.policy.catalog import NO_QUIRKS, Quirks, RemovableField
+from gatehouse.policy.catalog import NO_QUIRKS, Quirks, RemovableField, RoutingPolicyRecord
 
 MESSAGES = [
     {"role": "developer", "content": "Be brief."},
@@ -98,6 +99,24 @@ async def test_a_fallback_without_quirks_receives_the_original_messages() -> Non
     assert dropped(answer) is None
 
 
+@pytest.mark.parametrize(
+    ("dialect", "fields"),
+    [("openai_chat", {}), ("anthropic_messages", {"max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]})],
+)
+async def test_an_answer_from_the_cache_names_the_same_fields(dialect: str, fields: dict[str, Any]) -> None:
+    harness = EngineHarness()
+    harness.serve("one", "m", quirks=Quirks(removed_fields=("top_p",)))
+    harness.ports.cache = MemoryCache(10**7, harness.clock)
+    harness.routing_policies = (
+        RoutingPolicyRecord(id=new_id(), name="kept", strategy="cost_optimized", cache_ttl_seconds=60),
+    )
+    harness.outbound.script = [(200, [ANSWER])]
+    body = {**CHAT, "top_p": 0.5, **fields}
+    answers = [await harness.engine.answer(harness.request(body, dialect=dialect)) for _ in range(2)]
+    assert [answer.headers["X-Gateway-Cache"] for answer in answers] == ["miss", "hit"]
+    assert [dropped(answer) for answer in answers] == ["top_p"] * 2
+
+
 async def test_stream_options_are_left_out() -> None:
     with_options, _ = await send(NO_QUIRKS, stream=True)
     assert with_options["stream_options"] == {"include_usage": True}
@@ -133,7 +152,6 @@ def test_the_quirks_of_the_api_are_those_of_the_policy() -> None:
 
 
 def test_no_field_that_the_meaning_of_a_request_depends_on_can_be_removed() -> None:
-    assert OPENAI_CHAT
     assert not {"messages", "model", "tools", "tool_choice", "stream", "n", "response_format", "max_tokens"} & {
         *get_args(RemovableField)
     }
