@@ -43,9 +43,15 @@ INSERT_ROWS: Final = (
     " minutes' END, CASE WHEN n %% 4 > 0 THEN now() + n * interval '5 minutes' END FROM generate_series(1, %(rows)s) n"
     " JOIN (SELECT id, tenant_id, row_number() OVER (ORDER BY email) AS number FROM users WHERE email LIKE 'user-%%') u"
     " ON u.number = 1 + n %% least(%(owners)s, %(rows)s)",
+    # Three quarters of the keys were used this month.
+    "INSERT INTO spend_deltas (tenant_id, day, user_id, api_key_id, requests, input_tokens, output_tokens,"
+    " cached_tokens, cost_usd, records) SELECT tenant_id, (now() AT TIME ZONE 'UTC')::date, user_id, id, 1, 0, 0, 0,"
+    " random(), 0 FROM api_keys WHERE description LIKE 'key %%' AND right(description, 1) > '2'",
+    "SELECT gatehouse_fold_spend()",
 )
 KEY_ORDERS: Final = (
     "-created_at", "description", "owner", "-last_used", "last_used", "expires_at", "-expires_at",
+    "-month_cost_usd", "month_cost_usd",
 )  # fmt: skip
 USER_ORDERS: Final = ("-created_at", "name", "-name", "role", "-last_login_at", "last_login_at")
 RATE_LIMIT_TIERS: Final = '{"/login": 100000000, "/console": 100000000, "POST /api/auth/session/token": 100000000}'

@@ -328,7 +328,7 @@ const security = createRoute({
 const usage = createRoute({
   getParentRoute: () => root,
   path: "/usage",
-  validateSearch: (search: Search) => present({ period: oneOf(USAGE_PERIODS, search["period"]) }),
+  validateSearch: (search: Search) => present({ period: oneOf(USAGE_PERIODS, search["period"]), page: pageNumber(search["page"]) }),
   component: lazyRouteComponent(() => import("./usage/UsagePage"), "UsagePage"),
 });
 

@@ -93,3 +93,46 @@ async def test_a_page_has_at_most_its_number_of_rows(furnished: Furnished, path:
     answer = await client.get(url, params={size: "1"}, headers={"X-API-Variant": variant})
     assert answer.status_code == 200, answer.text
     assert len(rows_of(answer.json())) == 1
+
+
+#: Lists that return all rows unless `limit` is sent. The number of all rows is in a header or in the body.
+COMPLETE = [
+    path
+    for path, parameters in LISTS.items()
+    # The limit of kill switches counts models, and its rows are providers.
+    if {"limit", "offset"} <= parameters.keys() and "anyOf" in parameters["limit"] and "kill-switch" not in path
+]
+
+
+@pytest.mark.parametrize("path", COMPLETE)
+async def test_a_page_of_a_complete_list_is_a_part_of_it(furnished: Furnished, path: str) -> None:
+    client, url = furnished.tenant.admin.client, furnished.path(path)
+    complete = await client.get(url)
+    assert complete.status_code == 200, complete.text
+    if "X-Total-Count" not in complete.headers:
+        assert "total" in complete.json()
+        return
+    total = int(complete.headers["X-Total-Count"])
+    for offset in range(min(total, 3)):
+        page = await client.get(url, params={"limit": 1, "offset": offset})
+        assert page.headers["X-Total-Count"] == str(total)
+        assert _window_rows(page.json()) == _window_rows(complete.json())[offset : offset + 1]
+    beyond = await client.get(url, params={"limit": 1, "offset": total})
+    assert (_window_rows(beyond.json()), beyond.headers["X-Total-Count"]) == ([], str(total))
+
+
+def _window_rows(body: Any) -> list[Any]:
+    """Return the rows of a list that its window selects."""
+    return list(body["models"]) if isinstance(body, dict) and "models" in body else rows_of(body)
+
+
+@pytest.mark.parametrize("path", COMPLETE)
+@pytest.mark.parametrize(
+    ("name", "value"), [("limit", "0"), ("limit", "501"), ("limit", "x"), ("offset", "-1"), ("offset", "x")]
+)
+async def test_a_window_out_of_bounds_is_refused_by_name(
+    furnished: Furnished, path: str, name: str, value: str
+) -> None:
+    answer = await furnished.tenant.admin.client.get(furnished.path(path), params={name: value})
+    assert answer.status_code in {400, 422}, answer.text
+    assert name in answer.text

@@ -1,7 +1,6 @@
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { ArrowDownUp, KeyRound, Plus } from "lucide-react";
+import { KeyRound, Plus } from "lucide-react";
 import { useMemo, useRef, useState } from "react";
-import { ApiError } from "../api/errors";
 import { useRights } from "../api/queries";
 import { Badge, type Tone } from "../parts/Badge";
 import { Button } from "../parts/Button";
@@ -64,11 +63,6 @@ export function KeysPage() {
     >
       <ListPanel
         label={keys.title} list={list} columns={columns} rowId={(key) => key.id} page={page} sort={sort} isFiltered={isFiltered} onClear={clear}
-        errorState={(error) => sort.endsWith("month_cost_usd") && error instanceof ApiError && error.status === 400 ? (
-          <EmptyState icon={ArrowDownUp} title={keys.tooManyToSort} text={keys.tooManyToSortText}>
-            <Button onClick={() => void navigate({ search: ({ page: _, sort: __, ...now }) => now })}>{keys.sortByCreation}</Button>
-          </EmptyState>
-        ) : undefined}
         {...(all && { maxTotal: MAX_TOTAL })}
         onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}

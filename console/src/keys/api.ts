@@ -36,11 +36,14 @@ export function useKeys(all: boolean, filters: KeyFilters, sort: Sort, page: num
 
 export const DEFAULT_SORT = "-created_at";
 
-/** The keys of a service account, newest first. */
-export function useServiceKeys(userId: string) {
+/** A page of the keys of a service account, newest first. */
+export function useServiceKeys(userId: string, page: number) {
+  const query = { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
   return useQuery({
-    queryKey: ["api-keys", "of", userId],
-    queryFn: (): Promise<ApiKey[]> => dataOf(api.GET("/api/admin/users/{user_id}/api-keys", { params: { path: { user_id: userId } } })),
+    queryKey: ["api-keys", "of", userId, page],
+    placeholderData: keepPreviousData,
+    queryFn: (): Promise<{ rows: ApiKey[]; total: number }> =>
+      listOf(api.GET("/api/admin/users/{user_id}/api-keys", { params: { path: { user_id: userId }, query } })),
   });
 }
 

@@ -2,7 +2,9 @@ import { useRef, useState } from "react";
 import { useSession } from "../api/queries";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
+import { PAGE_SIZE } from "../parts/ListPanel";
 import { Page, Panel } from "../parts/Page";
+import { Pager } from "../parts/Pager";
 import { ErrorState, Skeleton } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
@@ -56,7 +58,8 @@ function Password() {
 
 function Sessions() {
   const security = securityTexts;
-  const sessions = useSessions();
+  const [page, setPage] = useState(1);
+  const sessions = useSessions(page);
   const end = useEndSession();
   const { data } = sessions;
   return (
@@ -66,7 +69,10 @@ function Sessions() {
       ) : data === undefined ? (
         <div className={styles["text"]} role="status" aria-label={texts.loading}><Skeleton width="50%" /></div>
       ) : (
-        <ul className={styles["list"]}>{data.map((session) => <SessionRow key={session.id} session={session} onEnd={(id) => end.mutateAsync(id)} />)}</ul>
+        <>
+          <ul className={styles["list"]}>{data.rows.map((session) => <SessionRow key={session.id} session={session} onEnd={(id) => end.mutateAsync(id)} />)}</ul>
+          {(page > 1 || data.total > PAGE_SIZE) && <Pager name={security.sessions} page={page} size={PAGE_SIZE} total={data.total} onPage={setPage} />}
+        </>
       )}
     </Panel>
   );

@@ -1,13 +1,20 @@
 /** The user's own account: password, second factors, sessions. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, type Schemas } from "../api/client";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { createPasskey } from "../api/passkeys";
 import { discardToken } from "../api/session";
+import { PAGE_SIZE } from "../parts/ListPanel";
 
 export type Session = Schemas["Session"];
 
-export function useSessions() {
-  return useQuery({ queryKey: ["sessions"], queryFn: () => dataOf(api.GET("/api/auth/sessions")) });
+/** A page of the user's open sessions, newest first. */
+export function useSessions(page: number) {
+  const query = { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
+  return useQuery({
+    queryKey: ["sessions", page],
+    placeholderData: keepPreviousData,
+    queryFn: () => listOf(api.GET("/api/auth/sessions", { params: { query } })),
+  });
 }
 
 export function useFactors() {

@@ -6,7 +6,9 @@ import { Figure, FigureRow } from "../overview/Figures";
 import { buttonClass } from "../parts/Button";
 import { type Column, DataTable } from "../parts/DataTable";
 import { count, dollars, wholeNumber } from "../parts/format";
+import { PAGE_SIZE } from "../parts/ListPanel";
 import { Page, Panel } from "../parts/Page";
+import { Pager } from "../parts/Pager";
 import { Segments } from "../parts/Segments";
 import { EmptyState, ErrorState } from "../parts/states";
 import { texts } from "../texts";
@@ -24,8 +26,9 @@ const route = getRouteApi("/usage");
 
 /** The user's own usage in a period, and the remaining amounts of the budgets that apply. */
 export function UsagePage() {
-  const { period = "month" } = route.useSearch();
-  const summary = useUsageSummary(period);
+  const { period = "month", page = 1 } = route.useSearch();
+  const navigate = route.useNavigate();
+  const summary = useUsageSummary(period, page);
   const { data } = summary;
   const when = PERIODS.find(([value]) => value === period)?.[1] ?? "";
   return (
@@ -51,14 +54,25 @@ export function UsagePage() {
           </FigureRow>
           {data && data.budgets.length > 0 && <Budgets budgets={data.budgets} />}
           {data && period !== "day" && data.total.requests > 0 && <Days days={data.days} zone={data.time_zone} />}
-          <Models models={data?.models} stale={summary.isPlaceholderData} period={period} />
+          <Models
+            models={data?.models} total={data?.modelCount ?? 0} stale={summary.isPlaceholderData} period={period} page={page}
+            onPage={(next) => void navigate({ search: (search) => ({ ...search, page: next === 1 ? undefined : next }) })}
+          />
         </div>
       )}
     </Page>
   );
 }
 
-function Models({ models, stale, period }: { models: UsageModel[] | undefined; stale: boolean; period: UsagePeriod }) {
+/** A page of the models that the user has used. `total` is the number of all of them. */
+function Models({ models, total, stale, period, page, onPage }: {
+  models: UsageModel[] | undefined;
+  total: number;
+  stale: boolean;
+  period: UsagePeriod;
+  page: number;
+  onPage: (page: number) => void;
+}) {
   const { id } = useSession().user;
   const { seesAll } = useRights();
   const columns = useMemo((): Column<UsageModel>[] => [
@@ -73,12 +87,15 @@ function Models({ models, stale, period }: { models: UsageModel[] | undefined; s
       title={usageTexts.models}
       actions={<Link to="/access-requests" search={{ ask: "model" }} className={styles["ask"]}>{usageTexts.askModel}</Link>}
     >
-      {models?.length === 0 ? (
+      {models !== undefined && total === 0 ? (
         <EmptyState icon={ChartColumn} title={usageTexts.empty} text={usageTexts.emptyText}>
           <Link to="/start" className={buttonClass("primary")}>{texts.overview.firstSteps}</Link>
         </EmptyState>
       ) : (
-        <DataTable label={usageTexts.models} columns={columns} rows={models} rowId={modelId} stale={stale} />
+        <>
+          <DataTable label={usageTexts.models} columns={columns} rows={models} rowId={modelId} stale={stale} />
+          {(page > 1 || total > PAGE_SIZE) && <Pager name={usageTexts.models} page={page} size={PAGE_SIZE} total={total} onPage={onPage} />}
+        </>
       )}
     </Panel>
   );

@@ -9,6 +9,8 @@ import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
 import { Dialog } from "../parts/Dialog";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import { Pager } from "../parts/Pager";
 import { EmptyState, ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { SessionRow } from "../security/SessionRow";
@@ -47,26 +49,33 @@ function Waiting({ error, onRetry }: { error: unknown; onRetry: () => void }): R
   return error ? <ErrorState error={error} onRetry={onRetry} /> : <div role="status" aria-label={texts.loading}><Skeleton width="50%" /></div>;
 }
 
+/** The pager of a list that has several pages. */
+function ListPager({ name, page, total, onPage }: { name: string; page: number; total: number; onPage: (page: number) => void }) {
+  return page > 1 || total > PAGE_SIZE ? <Pager name={name} page={page} size={PAGE_SIZE} total={total} onPage={onPage} /> : null;
+}
+
 function Sessions({ user }: { user: User }) {
   const users = userTexts;
   const { administers } = useRights();
-  const { data, error, refetch } = useUserSessions(user.id);
+  const [page, setPage] = useState(1);
+  const { data, error, refetch } = useUserSessions(user.id, page);
   const end = useEndUserSession(user.id);
   const endAll = useEndUserSessions(user.id);
   const [ending, setEnding] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   if (data === undefined) return <Waiting error={error} onRetry={() => void refetch()} />;
-  if (data.length === 0) return <EmptyState icon={MonitorSmartphone} title={users.noSessions} />;
+  if (data.total === 0) return <EmptyState icon={MonitorSmartphone} title={users.noSessions} />;
   return (
     <>
       {administers && (
         <div><Button ref={trigger} look="danger" size="small" onClick={() => setEnding(true)}>{users.endSessions}</Button></div>
       )}
       <ul className={styles["list"]} aria-label={users.sessionList}>
-        {data.map((session) => (
+        {data.rows.map((session) => (
           <SessionRow key={session.id} session={session} onEnd={administers ? (sessionId) => end.mutateAsync(sessionId) : undefined} />
         ))}
       </ul>
+      <ListPager name={users.sessionList} page={page} total={data.total} onPage={setPage} />
       <ConfirmDialog
         open={ending} onClose={() => setEnding(false)} returnTo={trigger} title={users.endSessionsTitle(nameOf(user))}
         text={users.endSessionsText} action={users.endSessions} run={() => endAll.mutateAsync(undefined)} done={users.sessionsEnded(nameOf(user))}
@@ -79,7 +88,8 @@ function Keys({ user }: { user: User }) {
   const users = userTexts;
   const keys = keyTexts;
   const { administers } = useRights();
-  const { data, error, refetch } = useServiceKeys(user.id);
+  const [page, setPage] = useState(1);
+  const { data, error, refetch } = useServiceKeys(user.id, page);
   const [creating, setCreating] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   if (data === undefined) return <Waiting error={error} onRetry={() => void refetch()} />;
@@ -88,11 +98,11 @@ function Keys({ user }: { user: User }) {
       {administers && (
         <div><Button ref={trigger} size="small" onClick={() => setCreating(true)}><Plus aria-hidden />{keys.create}</Button></div>
       )}
-      {data.length === 0 ? (
+      {data.total === 0 ? (
         <EmptyState icon={KeyRound} title={users.noKeys} />
       ) : (
         <ul className={styles["list"]} aria-label={users.keyList}>
-          {data.map((key) => (
+          {data.rows.map((key) => (
             <li key={key.id} className={styles["key"]}>
               <span className={styles["person"]}>
                 <span className={styles["name"]} title={key.description}>{key.description}</span>
@@ -106,6 +116,7 @@ function Keys({ user }: { user: User }) {
           ))}
         </ul>
       )}
+      <ListPager name={users.keyList} page={page} total={data.total} onPage={setPage} />
       <CreateKeyDialog
         open={creating} onClose={() => setCreating(false)} returnTo={trigger} serviceAccount={{ id: user.id, name: nameOf(user) }}
       />

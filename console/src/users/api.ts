@@ -1,6 +1,6 @@
 /** Users: queries and changes. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, type Schemas } from "../api/client";
+import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
 import { PAGE_SIZE } from "../parts/ListPanel";
 import type { USER_SORTS } from "../sorts";
@@ -45,11 +45,13 @@ export function useUser(id: string) {
   });
 }
 
-/** The open sessions of a user, newest first. */
-export function useUserSessions(id: string) {
+/** A page of the open sessions of a user, newest first. */
+export function useUserSessions(id: string, page: number) {
+  const query = { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
   return useQuery({
-    queryKey: ["users", id, "sessions"],
-    queryFn: () => dataOf(api.GET("/api/admin/users/{user_id}/sessions", { params: { path: { user_id: id } } })),
+    queryKey: ["users", id, "sessions", page],
+    placeholderData: keepPreviousData,
+    queryFn: () => listOf(api.GET("/api/admin/users/{user_id}/sessions", { params: { path: { user_id: id }, query } })),
   });
 }
 

@@ -118,19 +118,37 @@ async def test_keys_are_sorted_by_their_spend_of_this_month(
     assert [key["id"] for key in own] == [second, first]
 
 
-async def test_many_keys_are_not_sorted_by_cost(
-    platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_read_in_order", [False, True])
+async def test_pages_of_keys_by_cost_are_parts_of_the_whole_list(
+    platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, is_read_in_order: bool
 ) -> None:
-    monkeypatch.setattr(key_table, "MAX_SORTED_KEYS", 2)
-    for person in (tenant.user, tenant.user, tenant.admin):
+    if is_read_in_order:
+        monkeypatch.setattr(key_table, "_MANY_KEYS", 5)
+    for person in (tenant.user, tenant.user, tenant.admin, tenant.user, tenant.admin, tenant.user):
         await platform.new_key(person)
     path = "/api/admin/api-keys"
-    answer = await tenant.auditor.client.get(path, params={"sort": "-month_cost_usd"})
-    assert (answer.status_code, "sort: more than" in answer.text, "filters" in answer.text) == (400, True, True)
-    assert (await tenant.auditor.client.get(path, params={"sort": "-created_at"})).status_code == 200
-    of_user = await tenant.auditor.client.get(path, params={"sort": "-month_cost_usd", "user_id": str(tenant.user.id)})
-    assert len(of_user.json()) == 2
-    assert (await tenant.user.client.get("/api/auth/api-keys?sort=month_cost_usd")).status_code == 200
+    first, second, third, *_ = (key["id"] for key in (await tenant.admin.client.get(path)).json())
+    columns = "tenant_id, day, api_key_id, requests, input_tokens, output_tokens, cached_tokens, cost_usd, records"
+    for is_folded, costs in ((True, {first: 2, second: 1}), (False, {second: 3, third: 1})):
+        for key_id, cost in costs.items():
+            platform.sql(
+                f"INSERT INTO spend_deltas ({columns}) VALUES (%s, (now() AT TIME ZONE 'UTC')::date, %s, 1, 0, 0, 0,"
+                " %s, 0)",
+                [tenant.id, key_id, cost],
+            )
+        if is_folded:
+            platform.sql("SELECT gatehouse_fold_spend()")
+    for sort in ("-month_cost_usd", "month_cost_usd"):
+        complete = await tenant.auditor.client.get(path, params={"sort": sort})
+        assert complete.headers["X-Total-Count"] == "6"
+        costs_in_order = [key["month_cost_usd"] for key in complete.json()]
+        assert costs_in_order == sorted([4, 2, 1, 0, 0, 0], reverse=sort.startswith("-"))
+        pages = [
+            await tenant.auditor.client.get(path, params={"sort": sort, "limit": 2, "offset": offset})
+            for offset in (0, 2, 4, 6)
+        ]
+        assert [key["id"] for page in pages for key in page.json()] == [key["id"] for key in complete.json()]
+        assert {page.headers["X-Total-Count"] for page in pages} == {"6"}
 
 
 async def test_spend_is_summed_up_by_user_group_and_key(tenant: Tenant, recorded: dict[str, Any]) -> None:

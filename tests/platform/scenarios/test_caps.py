@@ -118,6 +118,7 @@ FAMILIES: dict[str, tuple[str, Create]] = {
             x509_cert=CERTIFICATE,
         ),
     ),
+    "SCIM tokens": (f"{P}.access.scim.service.MAX_TOKENS", _post("/api/admin/scim/token", description="NAME")),
     "share links": (
         f"{P}.conversations.share_links.service._MAX_LINKS", _post("/api/conversations/PARENT/share_links"),
     ),

@@ -111,6 +111,10 @@ class OptionalWindow:
     def apply(self, statement: Statement) -> Statement:
         return statement.limit(self.limit).offset(self.offset)
 
+    def part(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return the window's part of all rows."""
+        return rows[self.offset :] if self.limit is None else rows[self.offset : self.offset + self.limit]
+
 
 def page_window(
     *, default: int = 50, maximum: int = 200, size_name: str = "page_size"

@@ -79,6 +79,7 @@ class ScopedLock(Enum):
     PROVIDERS = "providers"
     ROUTING_POLICIES = "routing_policies"
     SAML_PROVIDERS = "saml_providers"
+    SCIM_TOKENS = "scim_tokens"
     SHARE_LINKS = "share_links"
     WEBHOOKS = "webhooks"
     # Operations that must not run concurrently.

@@ -37,6 +37,8 @@ _PRUNE: Final = tuple(
         ("alias_hours", "hour < now() - interval '32 days'"),
         # Budgets and invoices are compared with the same month of the previous year.
         ("spend_days", "day < now() - interval '400 days' AND records <= 0"),
+        # Only the present month is read.
+        ("spend_key_months", "month < now() - interval '2 months'"),
         # Samples of a deleted organization are deleted at once. Under a legal hold, no samples are deleted.
         ("dlp_samples", "NOT EXISTS (SELECT FROM legal_holds h WHERE h.tenant_id = dlp_samples.tenant_id)"
          " AND EXISTS (SELECT FROM tenants t WHERE t.id = dlp_samples.tenant_id AND (t.deleted_at IS NOT NULL"

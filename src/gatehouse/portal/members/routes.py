@@ -3,8 +3,9 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Response
 
+from gatehouse.foundation.http.lists import OptionalWindow, optional_window, windowed
 from gatehouse.portal.members import service, table
 from gatehouse.portal.members.schemas import Member, MemberInvited, MemberUpdate, NewMember
 from gatehouse.portal.members.service import PortalMemberNotFound
@@ -13,6 +14,8 @@ from gatehouse.portal.request.callers import RESPONSES, OrgAdmin, OrgMember
 from gatehouse.portal.request.injected import Changing, Session
 
 router = APIRouter(prefix="/v1/orgs/{org_id}/members", tags=["Members"], responses=RESPONSES)
+
+Window = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
 
 
 async def _member(caller: OrgAdmin, session: Session, user_id: UUID) -> PortalMemberRow:
@@ -29,9 +32,10 @@ LoadedMember = Annotated[PortalMemberRow, Depends(_member)]
 
 
 @router.get("", response_model=list[Member])
-async def list_members(caller: OrgMember, session: Session) -> object:
-    """Returns the organization's members and invitations, the oldest first."""
-    return await table.all_members(session)
+async def list_members(caller: OrgMember, session: Session, window: Window, response: Response) -> object:
+    """Returns the organization's members and invitations, by default all of them, the oldest first. The header
+    `X-Total-Count` is their number, regardless of `limit` and `offset`."""
+    return await windowed(session, table.all_members(), window, response)
 
 
 @router.post(

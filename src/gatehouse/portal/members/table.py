@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import LargeBinary, select, text
+from sqlalchemy import LargeBinary, Select, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -37,11 +37,9 @@ class PortalMemberRow(OrgRow):
 _LOCK: Final = text("SELECT FROM organizations WHERE id = :org FOR NO KEY UPDATE")
 
 
-async def all_members(session: AsyncSession) -> Sequence[PortalMemberRow]:
-    """Returns the organization's members, oldest first."""
-    return (
-        await session.scalars(select(PortalMemberRow).order_by(PortalMemberRow.created_at, PortalMemberRow.id))
-    ).all()
+def all_members() -> Select[PortalMemberRow]:
+    """Returns the query of the organization's members, oldest first."""
+    return select(PortalMemberRow).order_by(PortalMemberRow.created_at, PortalMemberRow.id)
 
 
 async def lock(session: AsyncSession) -> None:

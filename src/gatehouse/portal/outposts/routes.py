@@ -3,8 +3,9 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 
+from gatehouse.foundation.http.lists import OptionalWindow, optional_window, windowed
 from gatehouse.portal.host import TheHost
 from gatehouse.portal.notifications import table as notifications
 from gatehouse.portal.outposts import service, table
@@ -23,6 +24,7 @@ from gatehouse.portal.request.injected import Changing, Session, loaded
 router = APIRouter(prefix="/v1", tags=["Outposts"], responses=RESPONSES)
 
 _PATH = "/orgs/{org_id}/outposts"
+Window = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
 LoadedOutpost = Annotated[OutpostRow, Depends(loaded(OutpostRow, "outpost_id", OutpostNotFound))]
 
 
@@ -48,9 +50,10 @@ async def register_outpost(
 
 
 @router.get(_PATH, response_model=list[Outpost])
-async def list_outposts(caller: KeyOrOrgMember, session: Session) -> object:
-    """Returns the organization's outposts, including revoked ones, the oldest first."""
-    return await table.all_outposts(session)
+async def list_outposts(caller: KeyOrOrgMember, session: Session, window: Window, response: Response) -> object:
+    """Returns the organization's outposts, including revoked ones, by default all of them, the oldest first. The header
+    `X-Total-Count` is their number, regardless of `limit` and `offset`."""
+    return await windowed(session, table.all_outposts(), window, response)
 
 
 @router.get(_PATH + "/{outpost_id}", response_model=Outpost)

@@ -1,11 +1,10 @@
 """The rows of outposts and certificates, and named queries."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select, update
+from sqlalchemy import Select, func, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
@@ -45,9 +44,9 @@ class CertificateRow(OrgRow):
     good_until: Mapped[datetime]
 
 
-async def all_outposts(session: AsyncSession) -> Sequence[OutpostRow]:
-    """Returns the organization's outposts, the oldest first."""
-    return (await session.scalars(select(OutpostRow).order_by(OutpostRow.created_at, OutpostRow.id))).all()
+def all_outposts() -> Select[OutpostRow]:
+    """Returns the query of the organization's outposts, oldest first."""
+    return select(OutpostRow).order_by(OutpostRow.created_at, OutpostRow.id)
 
 
 async def count_outposts(session: AsyncSession) -> int:

@@ -107,7 +107,7 @@ async def dashboard(caller: Visitor, host: TheHost, session: Session) -> Respons
         "dashboard.html",
         **await frame(host, caller, session),
         here="dashboard",
-        outposts=await outposts.all_outposts(session),
+        outposts=(await session.scalars(outposts.all_outposts())).all(),
         notifications=open_notifications,
         total=total,
     )

@@ -1,11 +1,6 @@
 """Errors of API keys."""
 
-from typing import Final
-
-from gatehouse.foundation.errors import BadRequest, Conflict, FieldFault, Forbidden, NotFound, Unprocessable
-
-#: The maximum number of matching keys of a list that is sorted by cost.
-MAX_SORTED_KEYS: Final = 100_000
+from gatehouse.foundation.errors import Conflict, FieldFault, Forbidden, NotFound, Unprocessable
 
 
 class ApiKeyNotFound(NotFound):
@@ -30,14 +25,6 @@ class TooManyApiKeys(Conflict):
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"A user has at most {limit} API keys. Remove one that is not used any more.")
-
-
-class TooManyKeysToSort(BadRequest):
-    code = "too_many_keys_to_sort"
-    message = (
-        f"sort: more than {MAX_SORTED_KEYS:,} keys match, and so many cannot be sorted by cost. Set more filters, or"
-        " sort by another field."
-    )
 
 
 class KeyScopingOff(Unprocessable):

@@ -102,9 +102,9 @@ async def list_own_api_keys(
     """Returns your keys, by default all of them, newest first. A key that never expires has the latest `expires_at`,
     and a key that was never used the earliest `last_used`. The header `X-Total-Count` is the number of all matching
     keys, regardless of `limit` and `offset`."""
-    query = await table.list_query(session, search=search, user_id=caller.user_id, enabled=enabled, sort=sort)
-    response.headers[TOTAL_COUNT_HEADER] = str(await table.count_keys(session, query))
-    return await service.list_keys(session, window.apply(query))
+    ids = await table.page_of_ids(session, window, search=search, user_id=caller.user_id, enabled=enabled, sort=sort)
+    response.headers[TOTAL_COUNT_HEADER] = str(ids.total)
+    return await service.list_keys(session, ids.query)
 
 
 @router.patch("/api/auth/api-keys/{key_id}", response_model=ApiKey)
@@ -136,12 +136,13 @@ async def list_api_keys(
     max_total: Annotated[int | None, max_total_parameter()] = None,
 ) -> object:
     """Returns the keys of all users of the organization, by default newest first. `owner` sorts by `user_name`. A key
-    that never expires has the latest `expires_at`, and a key that was never used the earliest `last_used`. With the
-    `sort` `month_cost_usd`, the response is 400 `too_many_keys_to_sort` if more than 100,000 keys match the filters.
-    The header `X-Total-Count` is the number of all matching keys, regardless of `limit` and `offset`."""
-    query = await table.list_query(session, search=search, user_id=user_id, enabled=enabled, sort=sort)
-    response.headers[TOTAL_COUNT_HEADER] = str(await table.count_keys(session, query, max_total))
-    return await service.list_keys(session, window.apply(query))
+    that never expires has the latest `expires_at`, and a key that was never used the earliest `last_used`. The header
+    `X-Total-Count` is the number of all matching keys, regardless of `limit` and `offset`."""
+    ids = await table.page_of_ids(
+        session, window, search=search, user_id=user_id, enabled=enabled, sort=sort, max_total=max_total
+    )
+    response.headers[TOTAL_COUNT_HEADER] = str(ids.total)
+    return await service.list_keys(session, ids.query)
 
 
 @router.post(
@@ -160,9 +161,14 @@ async def create_service_account_key(
 
 
 @router.get("/api/admin/users/{user_id}/api-keys", response_model=list[OwnedApiKey])
-async def list_api_keys_of_user(caller: AdminReader, user: LoadedUser, session: Session) -> object:
-    """Returns a user's keys, newest first."""
-    return await service.list_keys(session, await table.list_query(session, user_id=user.id))
+async def list_api_keys_of_user(
+    caller: AdminReader, user: LoadedUser, session: Session, window: OwnWindow, response: Response
+) -> object:
+    """Returns a user's keys, newest first, by default all of them. The header `X-Total-Count` is the number of all keys
+    of the user, regardless of `limit` and `offset`."""
+    ids = await table.page_of_ids(session, window, user_id=user.id)
+    response.headers[TOTAL_COUNT_HEADER] = str(ids.total)
+    return await service.list_keys(session, ids.query)
 
 
 @router.get("/api/admin/api-keys/{key_id}", response_model=OwnedApiKey)

@@ -10,11 +10,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.http.lists import containing, count_query, sorted_by
+from gatehouse.foundation.http.lists import OffsetWindow, OptionalWindow, containing, count_query, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
-from gatehouse.platform.access.api_keys.errors import MAX_SORTED_KEYS, TooManyKeysToSort
 from gatehouse.platform.access.users.table import MAX_INDEXED_MATCHES, SHOWN_NAME, SORTED_NAME, UserRow
-from gatehouse.platform.records.spend.table import costs_by_key
+from gatehouse.platform.records.spend.table import keys_by_cost
 
 
 class ApiKeyRow(TenantRow):
@@ -49,6 +48,17 @@ class ListedKey(NamedTuple):
     user_name: str
 
 
+class PageOfIds(NamedTuple):
+    """The query of a page of a list, and the number of all keys of the list."""
+
+    query: Select[UUID]
+    total: int
+
+
+#: If fewer keys match, or if a page begins after so many keys, all matching keys are sorted by cost. Otherwise, the
+#: keys are read in the order of their costs.
+_MANY_KEYS: Final = 10_000
+
 _WITH: Final = text("SELECT gatehouse_api_keys_with(:part, :max_rows)")
 _ORDERS: Final[dict[str, Any]] = {
     "description": func.lower(ApiKeyRow.description),
@@ -62,17 +72,19 @@ _ORDERS: Final[dict[str, Any]] = {
 }
 
 
-async def list_query(
+async def page_of_ids(
     session: AsyncSession,
+    window: OffsetWindow | OptionalWindow,
     *,
     search: str | None = None,
     user_id: UUID | None = None,
     enabled: bool | None = None,
     sort: str = "-created_at",
-) -> Select[UUID]:
-    """Return the query of the ids of the tenant's keys that match the filters. `search` is a part of the description
-    or of the key's first characters, and without `user_id` also of the owner's address or name. Raises
-    `TooManyKeysToSort`."""
+    max_total: int | None = None,
+) -> PageOfIds:
+    """Return a page of the ids of the tenant's keys that match the filters. `search` is a part of the description or of
+    the key's first characters, and without `user_id` also of the owner's address or name. Counting stops at
+    `max_total`."""
     query = select(ApiKeyRow.id)
     ids: list[UUID] | None = None
     if search and user_id is None:
@@ -90,18 +102,15 @@ async def list_query(
         query = containing(query, search, ApiKeyRow.description, ApiKeyRow.key_prefix)
     if enabled is not None:
         query = query.where(ApiKeyRow.is_enabled.is_(enabled))
-    if sort.endswith("month_cost_usd"):
-        return await _sorted_by_cost(session, query, sort)
-    return sorted_by(query, sort, _ORDERS, unique=ApiKeyRow.id)
-
-
-async def _sorted_by_cost(session: AsyncSession, query: Select[UUID], sort: str) -> Select[UUID]:
-    """Sort by the cost of this month, which no index orders. Raises `TooManyKeysToSort`."""
-    if await count_keys(session, query, MAX_SORTED_KEYS + 1) > MAX_SORTED_KEYS:
-        raise TooManyKeysToSort
-    costs = costs_by_key(session.info["tenant_id"], query, first_day_of_month())
-    query = query.outerjoin(costs, costs.c.api_key_id == ApiKeyRow.id)
-    return sorted_by(query, sort, {"month_cost_usd": func.coalesce(costs.c.cost_usd, 0)}, unique=ApiKeyRow.id)
+    total = await count_keys(session, query, max_total)
+    if not sort.endswith("month_cost_usd"):
+        return PageOfIds(window.apply(sorted_by(query, sort, _ORDERS, unique=ApiKeyRow.id)), total)
+    max_rows = None
+    if window.limit is not None and window.offset < _MANY_KEYS and total >= min(_MANY_KEYS, max_total or _MANY_KEYS):
+        max_rows = window.offset + window.limit
+    tenant_id, descending = session.info["tenant_id"], sort.startswith("-")
+    ordered = keys_by_cost(tenant_id, query, first_day_of_month(), descending=descending, max_rows=max_rows)
+    return PageOfIds(window.apply(ordered), total)
 
 
 def first_day_of_month() -> date:

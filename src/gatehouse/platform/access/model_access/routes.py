@@ -6,7 +6,15 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from gatehouse.administration.etags import TheVersions
-from gatehouse.foundation.http.lists import TOTAL_COUNT_HEADER, OffsetWindow, offset_window, search_parameter
+from gatehouse.foundation.http.lists import (
+    TOTAL_COUNT_HEADER,
+    OffsetWindow,
+    OptionalWindow,
+    offset_window,
+    optional_window,
+    search_parameter,
+    windowed,
+)
 from gatehouse.platform.access.groups.routes import LoadedGroup
 from gatehouse.platform.access.model_access import service
 from gatehouse.platform.access.model_access.schemas import ModelAccessRule, ModelRules, NewRule
@@ -20,6 +28,7 @@ router = APIRouter(prefix="/api/admin/groups", tags=["Groups"], responses=RESPON
 ModelInPath = Annotated[str, Path(max_length=319, pattern=r"^[^\x00]+$", examples=["openai/gpt-4o-mini"])]
 
 Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))]
+RulesWindow = Annotated[OptionalWindow, Depends(optional_window(maximum=500))]
 Search = Annotated[str | None, search_parameter("Part of `model_id` or of `display_name`.")]
 _NO_GROUPS: Final[list[UUID]] = []
 
@@ -35,9 +44,12 @@ LoadedRule = Annotated[ModelAccessRow, Depends(_rule)]
 
 
 @router.get("/model-access", response_model=list[ModelAccessRule])
-async def list_all_model_access(caller: GroupReader, session: Session) -> object:
-    """Returns the rules of all groups, sorted by group and model."""
-    return await rules(session)
+async def list_all_model_access(
+    caller: GroupReader, session: Session, window: RulesWindow, response: Response
+) -> object:
+    """Returns the rules of all groups, by default all of them, sorted by group and model. The header `X-Total-Count` is
+    the number of all rules, regardless of `limit` and `offset`."""
+    return await windowed(session, rules(), window, response)
 
 
 @router.get("/model-access/models", response_model=list[ModelRules])
@@ -63,10 +75,13 @@ async def list_models_with_rules(
 
 
 @router.get("/{group_id}/model-access", response_model=list[ModelAccessRule])
-async def list_model_access(caller: GroupReader, group: LoadedGroup, session: Session) -> object:
-    """Returns the group's rules, sorted by model. Without rules its members may use all models that are not
-    restricted."""
-    return await rules(session, group.id)
+async def list_model_access(
+    caller: GroupReader, group: LoadedGroup, session: Session, window: RulesWindow, response: Response
+) -> object:
+    """Returns the group's rules, by default all of them, sorted by model. Without rules its members may use all models
+    that are not restricted. The header `X-Total-Count` is the number of all rules of the group, regardless of `limit`
+    and `offset`."""
+    return await windowed(session, rules(group.id), window, response)
 
 
 @router.post(

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, Uuid, any_, column, func, literal, select, text
+from sqlalchemy import Select, Text, Uuid, any_, column, func, literal, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
@@ -74,12 +74,10 @@ async def rules_of_models(
     return (await session.scalars(query.order_by(ModelAccessRow.group_id, ModelAccessRow.model_id))).all()
 
 
-async def rules(session: AsyncSession, group_id: UUID | None = None) -> Sequence[ModelAccessRow]:
-    """Return the rules of one group, sorted by model, or of all groups."""
+def rules(group_id: UUID | None = None) -> Select[ModelAccessRow]:
+    """Return the query of the rules of one group, sorted by model, or of all groups."""
     query = select(ModelAccessRow).order_by(ModelAccessRow.group_id, ModelAccessRow.model_id)
-    if group_id is not None:
-        query = query.where(ModelAccessRow.group_id == group_id)
-    return (await session.scalars(query)).all()
+    return query if group_id is None else query.where(ModelAccessRow.group_id == group_id)
 
 
 async def find_rule(session: AsyncSession, group_id: UUID, model: str) -> ModelAccessRow | None:

@@ -73,7 +73,7 @@ async def create_identity_provider(caller: AdminStepUp, body: NewIdp, change: Ch
 
 @router.get(IDP_PATH, response_model=IdpList, responses=RESPONSES)
 async def list_identity_providers(caller: AdminReader, session: Session) -> IdpList:
-    """Returns the organization's identity providers, sorted by name."""
+    """Returns the organization's identity providers, sorted by name. An organization has at most 100 of them."""
     return await service.list_idps(session)
 
 

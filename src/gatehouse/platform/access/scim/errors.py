@@ -17,6 +17,11 @@ class ScimTokenNotFound(NotFound):
     message = "SCIM token not found"
 
 
+class TooManyScimTokens(Conflict):
+    code = "too_many_scim_tokens"
+    message = "The organization has the maximum number of SCIM tokens. Delete one that is not used any more."
+
+
 class ResourceNotFound(NotFound):
     message = "There is no such resource."
 

@@ -16,7 +16,12 @@ router = APIRouter(prefix="/api/admin/scim", tags=["SCIM"], responses=RESPONSES)
 LoadedToken = Annotated[ScimTokenRow, Depends(loaded(ScimTokenRow, "token_id", ScimTokenNotFound))]
 
 
-@router.post("/token", status_code=201, response_model=ScimTokenCreated)
+@router.post(
+    "/token",
+    status_code=201,
+    response_model=ScimTokenCreated,
+    responses={409: {"description": "The organization has the maximum number of tokens."}},
+)
 async def create_scim_token(caller: AdminStepUp, body: NewScimToken, change: Changing) -> ScimTokenCreated:
     """Creates a token for the organization's directory. The response contains the token, which is shown only once."""
     return await service.create(change, caller, body)
@@ -24,7 +29,7 @@ async def create_scim_token(caller: AdminStepUp, body: NewScimToken, change: Cha
 
 @router.get("/tokens", response_model=ScimTokenList)
 async def list_scim_tokens(caller: AdminReader, session: Session) -> object:
-    """Returns the organization's tokens, newest first."""
+    """Returns the organization's tokens, newest first. An organization has at most 100 tokens."""
     return {"tokens": await all_tokens(session)}
 
 

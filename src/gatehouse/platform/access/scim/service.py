@@ -7,22 +7,27 @@ from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets import tokens
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
+from gatehouse.platform.access.scim.errors import TooManyScimTokens
 from gatehouse.platform.access.scim.schemas import NewScimToken, ScimTokenCreated
-from gatehouse.platform.access.scim.table import ScimTokenRow
+from gatehouse.platform.access.scim.table import ScimTokenRow, count_tokens
 from gatehouse.platform.access.users import rights
 from gatehouse.platform.changes.change import Change
 
+#: Maximum number of tokens of an organization.
+MAX_TOKENS: Final = 100
 _NOTE: Final = "Keep this token: it is not shown again. It is good under /api/scim/v2 alone."
 
 
 async def create(change: Change, caller: Caller, new: NewScimToken) -> ScimTokenCreated:
     """Create a token of the organization. The token stays valid when its creator is deleted. A directory creates users
-    and changes their addresses, so the caller must be allowed to grant the role user. Raises `CannotGrant`, and
-    `Unprocessable` if `expires_at` is not in the future."""
+    and changes their addresses, so the caller must be allowed to grant the role user. Raises `CannotGrant`,
+    `TooManyScimTokens`, and `Unprocessable` if `expires_at` is not in the future."""
     rights.require_may_grant(caller, "user")
     now = utc_now()
     if new.expires_at is not None and new.expires_at <= now:
         raise Unprocessable(faults=[FieldFault("expires_at", "must be in the future")])
+    await require_room(change.session, ScopedLock.SCIM_TOKENS, count_tokens, limit=MAX_TOKENS, full=TooManyScimTokens)
     minted = tokens.mint_token("scim_")
     row = ScimTokenRow(
         id=new_id(),

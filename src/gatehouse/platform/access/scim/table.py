@@ -37,6 +37,10 @@ async def all_tokens(session: AsyncSession) -> Sequence[ScimTokenRow]:
     return (await session.scalars(query)).all()
 
 
+async def count_tokens(session: AsyncSession) -> int:
+    return (await session.execute(select(func.count()).select_from(ScimTokenRow))).scalar_one()
+
+
 _SET_TIMEOUT = text("SET LOCAL statement_timeout = '5s'")
 _RESET_TIMEOUT = text("SET LOCAL statement_timeout TO DEFAULT")
 

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 
+from gatehouse.foundation.http.lists import OptionalWindow, optional_window, windowed
 from gatehouse.platform.access.sessions import service
 from gatehouse.platform.access.sessions.errors import SessionNotFound
 from gatehouse.platform.access.sessions.schemas import Login, LoginRefused, Refresh, Session, Tokens
-from gatehouse.platform.access.sessions.table import SessionRow
+from gatehouse.platform.access.sessions.table import SessionRow, open_sessions
 from gatehouse.platform.access.users.routes import LoadedUser
 from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp, SessionUser
 from gatehouse.platform.request.injected import Changing, loaded
@@ -33,6 +34,7 @@ _REFRESH_REFUSED: dict[int | str, dict[str, Any]] = {
     401: {"description": "The token is not valid. The response is the same for every reason."},
 }
 
+Window = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
 LoadedSession = Annotated[SessionRow, Depends(loaded(SessionRow, "session_id", SessionNotFound))]
 
 
@@ -55,10 +57,12 @@ async def refresh(body: Refresh, request: Request, host: TheHost) -> object:
 
 
 @router.get("/sessions", response_model=list[Session], responses=RESPONSES)
-async def list_sessions(caller: SessionUser, session: DatabaseSession) -> object:
-    """Returns your open sessions, newest first."""
+async def list_sessions(caller: SessionUser, session: DatabaseSession, window: Window, response: Response) -> object:
+    """Returns your open sessions, by default all of them, newest first. The header `X-Total-Count` is the number of all
+    your open sessions, regardless of `limit` and `offset`."""
     assert caller.user_id is not None
-    return await service.list_open(session, caller, caller.user_id)
+    rows = await windowed(session, open_sessions(caller.user_id), window, response)
+    return service.to_shown(rows, caller)
 
 
 @router.delete("/sessions/{session_id}", status_code=204, responses=RESPONSES)
@@ -68,9 +72,12 @@ async def end_session(caller: SessionUser, ended: LoadedSession, change: Changin
 
 
 @of_users.get("/{user_id}/sessions", response_model=list[Session])
-async def list_user_sessions(caller: AdminReader, user: LoadedUser, session: DatabaseSession) -> object:
-    """Returns a user's open sessions, newest first."""
-    return await service.list_open(session, caller, user.id)
+async def list_user_sessions(
+    caller: AdminReader, user: LoadedUser, session: DatabaseSession, window: Window, response: Response
+) -> object:
+    """Returns a user's open sessions, by default all of them, newest first. The header `X-Total-Count` is the number of
+    all open sessions of the user, regardless of `limit` and `offset`."""
+    return service.to_shown(await windowed(session, open_sessions(user.id), window, response), caller)
 
 
 @of_users.delete("/{user_id}/sessions", status_code=204)

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
-from uuid import UUID
 
 from fastapi import Request
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
@@ -157,7 +155,8 @@ async def open_session(
 
 
 async def _end_excess_sessions(change: Change, user: UserRow, max_sessions: int) -> None:
-    for old in (await table.open_sessions(change.session, user.id))[max_sessions:]:
+    excess = table.open_sessions(user.id).offset(max_sessions)
+    for old in (await change.session.scalars(excess)).all():
         await end_session(change, old, "too_many_sessions")
 
 
@@ -278,9 +277,7 @@ async def end_own_session(change: Change, caller: Caller, session: SessionRow) -
         raise SessionNotFound
 
 
-async def list_open(session: AsyncSession, caller: Caller, user_id: UUID) -> list[Session]:
-    """Return the user's open sessions, newest first."""
-    rows = await table.open_sessions(session, user_id)
+def to_shown(rows: Sequence[SessionRow], caller: Caller) -> list[Session]:
     return [Session.model_validate({**_fields(row), "current": row.id == caller.session_id}) for row in rows]
 
 

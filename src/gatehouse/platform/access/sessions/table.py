@@ -1,12 +1,11 @@
 """Tables of sessions, and the named cross-tenant queries of the sign-in."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import LargeBinary, func, literal, select, text, tuple_
+from sqlalchemy import LargeBinary, Select, func, literal, select, text, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
@@ -137,10 +136,8 @@ async def lock_user(session: AsyncSession, user_id: UUID) -> None:
     await session.execute(select(UserRow.id).where(UserRow.id == user_id).with_for_update())
 
 
-async def open_sessions(session: AsyncSession, user_id: UUID) -> Sequence[SessionRow]:
-    query = (
-        select(SessionRow)
-        .where(SessionRow.user_id == user_id, SessionRow.revoked_at.is_(None), SessionRow.expires_at > utc_now())
-        .order_by(SessionRow.created_at.desc(), SessionRow.id.desc())
-    )
-    return (await session.scalars(query)).all()
+def open_sessions(user_id: UUID) -> Select[SessionRow]:
+    """Return the query of the user's open sessions, newest first."""
+    is_open = SessionRow.revoked_at.is_(None), SessionRow.expires_at > utc_now()
+    query = select(SessionRow).where(SessionRow.user_id == user_id, *is_open)
+    return query.order_by(SessionRow.created_at.desc(), SessionRow.id.desc())

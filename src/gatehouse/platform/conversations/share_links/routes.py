@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 
 from gatehouse.administration.etags import TheVersions, without_version
 from gatehouse.foundation.http.accepts import prefers_html
-from gatehouse.foundation.http.lists import CursorWindow, cursor_window
+from gatehouse.foundation.http.lists import CursorWindow, OptionalWindow, cursor_window, optional_window, windowed
 from gatehouse.platform.conversations.conversations import service as conversations
 from gatehouse.platform.conversations.conversations.errors import ConversationNotFound
 from gatehouse.platform.conversations.conversations.owners import OwnerReader, OwnerWriter
@@ -27,6 +27,8 @@ router = APIRouter(tags=["Conversations"])
 _BASE = "/api/conversations/{conversation_id}/share_links"
 
 MessagesWindow = Annotated[CursorWindow, Depends(cursor_window(default=200, maximum=500))]
+
+LinksWindow = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
 
 #: Where the console shows a shared conversation.
 _PAGE_PATH: Final = "/console/shared"
@@ -95,10 +97,19 @@ async def create_share_link(
 
 @router.get(_BASE, response_model=list[ShareLink], responses=RESPONSES)
 async def list_share_links(
-    caller: OwnerReader, conversation: ReadableConversation, session: Session, host: TheHost, base_url: BaseUrl
+    caller: OwnerReader,
+    conversation: ReadableConversation,
+    session: Session,
+    *,
+    host: TheHost,
+    base_url: BaseUrl,
+    window: LinksWindow,
+    response: Response,
 ) -> list[ShareLink]:
-    """Lists all links of the conversation, including revoked ones, oldest first."""
-    return await service.list_links(session, host.sealer, conversation, base_url)
+    """Lists the links of the conversation, including revoked ones, by default all of them, oldest first. The header
+    `X-Total-Count` is the number of all links, regardless of `limit` and `offset`."""
+    rows = await windowed(session, table.of_conversation(conversation.id), window, response)
+    return service.to_shown(rows, host.sealer, base_url)
 
 
 @router.delete(_BASE + "/{token_id}", status_code=204, responses=RESPONSES)

@@ -1,10 +1,9 @@
 """Creates, lists, reads and revokes share links."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 from uuid import uuid4
-
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import Conflict, NotFound
@@ -71,10 +70,7 @@ async def create(change: Change, sealer: Sealer, conversation: ConversationRow, 
     return _link_with_url(row, token, base_url)
 
 
-async def list_links(
-    session: AsyncSession, sealer: Sealer, conversation: ConversationRow, base_url: str
-) -> list[ShareLink]:
-    rows = await table.of_conversation(session, conversation.id)
+def to_shown(rows: Sequence[ShareLinkRow], sealer: Sealer, base_url: str) -> list[ShareLink]:
     return [_link_with_url(row, _token(sealer, row), base_url) for row in rows]
 
 

@@ -1,11 +1,10 @@
 """Rows and queries of share links."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import LargeBinary, func, or_, select, text
+from sqlalchemy import LargeBinary, Select, func, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -46,9 +45,10 @@ async def find_active(session: AsyncSession, digest: bytes) -> ActiveLink | None
     return None if row is None else ActiveLink(row.id, TenantId(row.tenant_id), row.conversation_id)
 
 
-async def of_conversation(session: AsyncSession, conversation_id: UUID) -> Sequence[ShareLinkRow]:
+def of_conversation(conversation_id: UUID) -> Select[ShareLinkRow]:
+    """Return the query of a conversation's links, oldest first."""
     query = select(ShareLinkRow).where(ShareLinkRow.conversation_id == conversation_id)
-    return (await session.scalars(query.order_by(ShareLinkRow.created_at, ShareLinkRow.id))).all()
+    return query.order_by(ShareLinkRow.created_at, ShareLinkRow.id)
 
 
 async def for_change(session: AsyncSession, conversation_id: UUID, id_or_token: UUID) -> ShareLinkRow | None:

@@ -1,5 +1,5 @@
 """Usage by model alias and deployment, versions of API keys, approvals of tools, OAuth for MCP servers, the worker of a
-pending message, and presets of files."""
+pending message, presets of files, and the cost of API keys by month."""
 
 from pathlib import Path
 
@@ -14,6 +14,7 @@ _FILES = (
     "r0009_mcp",
     "r0009_conversations",
     "r0009_vendors",
+    "r0009_spend",
     # Last, because it changes `api_keys`, which then stays locked until the end of the migration.
     "r0009_keys",
 )

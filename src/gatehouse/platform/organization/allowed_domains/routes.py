@@ -28,7 +28,8 @@ TargetTenant = Annotated[Id | None, Query(description="For operators: the organi
 
 @router.get("", response_model=AllowedDomains)
 async def list_allowed_domains(caller: AdminReader, tenant: OwnTenant, session: Session) -> AllowedDomains:
-    """Lists the organization's mail domains by name, with the TXT records that verify them."""
+    """Lists the organization's mail domains by name, with the TXT records that verify them. An organization has at most
+    100 domains."""
     return service.to_list(await all_domains(session))
 
 

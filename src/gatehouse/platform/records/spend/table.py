@@ -9,14 +9,17 @@ from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Date,
     Numeric,
     Select,
-    Subquery,
     TextClause,
     Uuid,
     column,
+    exists,
     func,
+    literal,
+    literal_column,
     select,
     table,
     text,
@@ -41,6 +44,13 @@ def _record_counts(name: str) -> Select[Any]:
 #: The number of usage records in the database, and their cost, by group, user, API key and day (UTC). A combination may
 #: have several rows.
 record_counts: Final = union_all(_record_counts("spend_days"), _record_counts("spend_deltas")).subquery()
+
+_deltas: Final = _record_counts("spend_deltas").selected_columns
+#: The cost of each API key by month (UTC), without the changes in `spend_deltas`.
+_key_months: Final = table(
+    "spend_key_months", column("tenant_id", Uuid()), column("month", Date()), column("api_key_id", Uuid()),
+    column("cost_usd", Numeric()),
+)  # fmt: skip
 
 #: For each grouping: the column with the id, and the query of the names.
 _COLUMNS: Final[Mapping[str, str]] = {"group": "group_id", "user": "user_id", "api_key": "api_key_id"}
@@ -150,13 +160,39 @@ async def costs_of_keys(session: AsyncSession, keys: Sequence[UUID], since: date
     return {row.api_key_id: row.cost for row in rows}
 
 
-def costs_by_key(tenant_id: UUID, keys: Select[UUID], since: date) -> Subquery:
-    """Return the query of the cost of each API key's requests since a day (UTC), as `cost_usd`. Keys without requests
-    are left out."""
-    spent = record_counts.c
-    return (
-        select(spent.api_key_id, func.sum(spent.cost_usd).label("cost_usd"))
-        .where(spent.tenant_id == tenant_id, spent.api_key_id.in_(keys), spent.day >= since)
-        .group_by(spent.api_key_id)
-        .subquery()
+def keys_by_cost(
+    tenant_id: UUID, keys: Select[UUID], month: date, *, descending: bool, max_rows: int | None
+) -> Select[UUID]:
+    """Return the query of the first `max_rows` API keys of a query of ids, sorted by the cost of each key's requests
+    since the first day of the month (UTC), and then by id. It has three parts: keys with cost, keys whose cost has just
+    changed, and keys without cost. With `max_rows`, the first and the last part are read in the order of an index,
+    which is fast if many keys match."""
+
+    def first(query: Select[Any], cost: ColumnElement[Any], key_id: ColumnElement[UUID]) -> Select[Any]:
+        order = (cost.desc(), key_id.desc()) if descending else (cost.asc(), key_id.asc())
+        return query.order_by(*order).limit(max_rows)
+
+    key = keys.subquery().c
+    changed = (
+        select(_deltas.api_key_id, func.sum(_deltas.cost_usd).label("cost_usd"))
+        .where(_deltas.tenant_id == tenant_id, _deltas.day >= month, _deltas.api_key_id.is_not(None))
+        .group_by(_deltas.api_key_id)
+        .cte("changed")
     )
+    costs = select(_key_months).where(_key_months.c.tenant_id == tenant_id, _key_months.c.month == month).subquery().c
+    earlier_cost = select(costs.cost_usd).where(costs.api_key_id == key.id).scalar_subquery()
+    changed_cost = func.coalesce(earlier_cost, 0) + changed.c.cost_usd
+    unchanged = key.id.not_in(select(changed.c.api_key_id))
+    zero = literal(Decimal(), Numeric())
+    with_cost = select(key.id, costs.cost_usd).where(costs.api_key_id == key.id, unchanged)
+    spent = first(with_cost, costs.cost_usd, costs.api_key_id).cte("spent")
+    without_cost = select(key.id, zero.label("cost_usd")).where(~exists().where(costs.api_key_id == key.id), unchanged)
+    if descending and max_rows is not None:
+        # Keys without cost come last, and are not read if the rows before them are enough.
+        without_cost = without_cost.where(select(func.count()).select_from(spent).scalar_subquery() < max_rows)
+    parts = union_all(
+        select(spent),
+        select(key.id, changed_cost).where(changed.c.api_key_id == key.id),
+        first(without_cost, literal_column("cost_usd"), key.id),
+    ).subquery()
+    return first(select(parts.c.id), parts.c.cost_usd, parts.c.id)
