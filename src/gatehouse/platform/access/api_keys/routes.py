@@ -17,7 +17,6 @@ from gatehouse.foundation.http.lists import (
 )
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.access.api_keys import service, table
-from gatehouse.platform.access.api_keys.errors import ApiKeyNotFound
 from gatehouse.platform.access.api_keys.schemas import (
     ApiKey,
     ApiKeyCreated,
@@ -28,6 +27,7 @@ from gatehouse.platform.access.api_keys.schemas import (
     OwnSort,
     Sort,
 )
+from gatehouse.platform.access.api_keys.service import ApiKeyNotFound
 from gatehouse.platform.access.api_keys.table import ApiKeyRow
 from gatehouse.platform.access.users.routes import LoadedUser
 from gatehouse.platform.changes.change import Change

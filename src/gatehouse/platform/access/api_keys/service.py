@@ -11,18 +11,12 @@ from sqlalchemy import Select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, FieldFault, Forbidden, NotFound, Unprocessable
 from gatehouse.foundation.identity import Caller, CallerKind, Role
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets import tokens
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.api_keys import table
-from gatehouse.platform.access.api_keys.errors import (
-    ApiKeyNotFound,
-    DisabledByAdministrator,
-    KeyScopingOff,
-    NotAServiceAccount,
-    TooManyApiKeys,
-)
 from gatehouse.platform.access.api_keys.schemas import (
     ApiKeyCreated,
     DisabledBy,
@@ -38,6 +32,39 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.credentials import InvalidBearerToken
 from gatehouse.platform.organization.feature_flags.table import flag
 from gatehouse.platform.records.spend.table import costs_of_keys
+
+
+class ApiKeyNotFound(NotFound):
+    message = "API key not found"
+
+
+class NotAServiceAccount(Conflict):
+    """An administrator tried to create a key for a person, and could act as that person with it."""
+
+    code = "not_a_service_account"
+    message = "Administrators can create keys only for service accounts. Users create their own keys."
+
+
+class DisabledByAdministrator(Forbidden):
+    code = "disabled_by_administrator"
+    message = "An administrator disabled this key. Only an administrator can enable it again."
+    error_format = "error_message"
+
+
+class TooManyApiKeys(Conflict):
+    code = "too_many_api_keys"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"A user has at most {limit} API keys. Remove one that is not used any more.")
+
+
+class KeyScopingOff(Unprocessable):
+    """`scopes` was sent without the feature flag `api_key_scoping`."""
+
+    message = "API keys cannot be scoped down unless the feature flag api_key_scoping is on."
+
+    def __init__(self) -> None:
+        super().__init__(faults=[FieldFault("scopes", self.message)])
 
 
 async def create(change: Change, caller: Caller, new: NewApiKey, *, limit: int) -> ApiKeyCreated:
