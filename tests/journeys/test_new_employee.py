@@ -1,5 +1,5 @@
-"""A new employee in Chromium: single sign-on, a key, a first call, a DLP rule, a restricted model, and an administrator
-who gives access to it."""
+"""New employees in Chromium: single sign-on, a key, a first call, a DLP rule, a restricted model, and an administrator
+who gives access to it. A directory creates an account, and deactivates it later."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -32,7 +32,7 @@ RULE = {
 }  # fmt: skip
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[GatehouseServer]:
     """A server with four workers at `localhost`, which is another site for a browser than the identity provider's
     127.0.0.1."""
@@ -43,7 +43,7 @@ def server() -> Iterator[GatehouseServer]:
         yield running
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def provider(server: GatehouseServer) -> AsyncIterator[IdentityProvider]:
     """The organization's identity provider. People of its verified domain get an account at their first sign-in."""
     async with identity_provider() as running:
@@ -75,7 +75,7 @@ async def provider(server: GatehouseServer) -> AsyncIterator[IdentityProvider]:
         yield running
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def chrome() -> AsyncIterator[Browser]:
     async with chromium.browser() as started:
         yield started
@@ -102,6 +102,15 @@ async def office(chrome: Browser, server: GatehouseServer) -> AsyncIterator[Page
         yield opened
 
 
+async def sign_in(page: Page, email: str) -> None:
+    """Sign in with the organization's identity provider."""
+    await page.goto("/console")
+    await page.get_by_label("E-mail or user name").fill(email)
+    await page.get_by_role("button", name="single sign-on").click()
+    await page.get_by_role("link", name="Continue with").click()
+    await expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+
+
 async def create_key(page: Page) -> str:
     await page.get_by_role("link", name="API keys").click()
     await page.get_by_role("button", name="Create key").first.click()
@@ -118,11 +127,7 @@ async def test_a_new_employee_signs_in_and_gets_access_to_a_restricted_model(
 ) -> None:
     # Ada signs in with the organization's identity provider, for the first time.
     await provider.next(email=f"ada@{DOMAIN}", name_id="ada")
-    await page.goto("/console")
-    await page.get_by_label("E-mail or user name").fill(f"ada@{DOMAIN}")
-    await page.get_by_role("button", name="single sign-on").click()
-    await page.get_by_role("link", name="Continue with").click()
-    await expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+    await sign_in(page, f"ada@{DOMAIN}")
     await expect(page.get_by_role("button", name="Account")).to_contain_text(f"ada@{DOMAIN}")
     assert server.sql("SELECT role FROM users WHERE email = %s", [f"ada@{DOMAIN}"]) == [("user",)]
 
@@ -163,3 +168,30 @@ async def test_a_new_employee_signs_in_and_gets_access_to_a_restricted_model(
     assert {call_model(server, key, model=RESTRICTED).status_code for _ in range(12)} == {200}
     await expect(own).to_contain_text("Approved")
     await expect(own).to_contain_text(f"Member of “Access to {RESTRICTED}”")
+
+
+async def test_a_person_of_the_directory_signs_in_and_creates_a_key_until_the_directory_deactivates_them(
+    server: GatehouseServer, provider: IdentityProvider, page: Page
+) -> None:
+    email = f"grace@{DOMAIN}"
+    headers = {"Authorization": f"Bearer {server.key}"}
+    async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=60) as directory:
+        created = await directory.post("/api/admin/scim/token", json={"description": "the directory"})
+        directory.headers["Authorization"] = f"Bearer {created.json()['token']}"
+        schemas = ["urn:ietf:params:scim:schemas:core:2.0:User"]
+        body = {"schemas": schemas, "userName": email, "displayName": "Grace Hopper", "active": True}
+        account = await directory.post("/api/scim/v2/Users", json=body)
+        assert account.status_code == 201, account.text
+
+        await provider.next(email=email, name_id="grace")
+        await sign_in(page, email)
+        await expect(page.get_by_role("button", name="Account")).to_contain_text("Grace Hopper")
+        key = await create_key(page)
+        assert call_model(server, key).status_code == 200
+        assert server.sql("SELECT count(*) FROM users WHERE email = %s", [email]) == [(1,)]
+
+        path = f"/api/scim/v2/Users/{account.json()['id']}"
+        (await directory.put(path, json={**body, "active": False})).raise_for_status()
+    assert {call_model(server, key).status_code for _ in range(12)} == {401}
+    await page.reload()
+    await expect(page.get_by_label("E-mail or user name")).to_be_visible()

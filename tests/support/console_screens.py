@@ -154,3 +154,78 @@ SCREENS: Final[dict[str, tuple[Use, ...]]] = {
 
 #: The screens of users without further rights.
 SCREENS_OF_USERS: Final = ("/", "/chat", "/requests", "/usage", "/keys", "/access-requests", "/start", "/security")
+
+
+@dataclass(frozen=True)
+class Task:
+    """The main task of a screen: create a row, edit it, and delete it."""
+
+    #: the button that opens the form
+    new: str
+    #: the labels of the form's fields, with what is entered
+    fields: dict[str, str]
+    #: the row's name in the label of its menu
+    row: str
+    #: a field, with what is entered in it later
+    edited: tuple[str, str] | None = None
+    create: str = "Create"
+    #: the item of the menu, and the button of the question
+    remove: str = "Delete…"
+    removed: str = "Delete"
+    #: whether a dialog shows a secret or a link after the creation
+    is_shown_once: bool = False
+
+
+_CHECKED: Final = ""
+_BRIEF: Final = {"Name": "Short-lived"}
+_PATTERN_FIELDS: Final = {**_BRIEF, "Entity type": "project", "Pattern": "Brief-[0-9]+"}
+_DESCRIBED: Final = ("Description", "For a day")
+
+#: The tasks by the path of their screens in the router.
+TASKS: Final[dict[str, Task]] = {
+    "/groups": Task("New group", _BRIEF, "Short-lived", _DESCRIBED),
+    "/keys": Task("Create key", _BRIEF, "Short-lived", create="Create key", removed="Delete key", is_shown_once=True),
+    "/users": Task(
+        "New user", {"E-mail address": "grace@example.test", "Name": "Grace Hopper"}, "Grace Hopper",
+        ("Role", "Auditor"), create="Create user", removed="Delete user", is_shown_once=True,
+    ),
+    "/providers": Task(
+        "Add provider",
+        {
+            "Provider": "Any server with OpenAI's API", "Name in model ids": "in-house",
+            "Base URL": "https://1.1.1.1/v1", "API key": "a key of the test",
+        },
+        "in-house", create="Add provider", remove="Remove…", removed="Remove",
+    ),
+    "/models": Task(
+        "Add model", {"Provider": "Sandbox", "Model id": "short-lived", "Name": "Short-lived"}, "Short-lived",
+        ("Context window (tokens)", "8000"), create="Add model", remove="Remove…", removed="Remove model",
+    ),
+    "/budgets": Task(
+        "New budget", {"Limit in dollars": "5"}, "Whole organization, month",
+        ("Over the limit", "Only send the event “Limit reached”"),
+    ),
+    "/webhooks": Task(
+        "New webhook", {**_BRIEF, "URL": "https://hooks.example.org/brief", "Limit reached": _CHECKED}, "Short-lived",
+        ("URL", "https://hooks.example.org/short"), is_shown_once=True,
+    ),
+    "/alerts": Task("New alert", {**_BRIEF, "Threshold": "1000"}, "Short-lived", ("Metric", "Error rate")),
+    "/dlp-rules": Task(
+        "New rule", _PATTERN_FIELDS, "Short-lived", ("Action", "Block"),
+    ),
+    "/dlp-rules/patterns": Task(
+        "New pattern", _PATTERN_FIELDS, "Short-lived", ("Action", "Block"),
+    ),
+    "/content-filters": Task("New filter", {**_BRIEF, "Keywords": "brief"}, "Short-lived", _DESCRIBED),
+    "/policies": Task("New policy", {**_BRIEF, "Condition": "true"}, "Short-lived", _DESCRIBED),
+    "/model-aliases": Task(
+        "New alias", {"Name": "short-lived", "Model": "sandbox/echo"}, "short-lived", _DESCRIBED,
+    ),
+    "/routing": Task("New policy", _BRIEF, "Short-lived", _DESCRIBED),
+    "/registry": Task(
+        "Register model", {"Model": "acme/short-lived"}, "acme/short-lived", ("Owner", "Ada"), create="Register model",
+    ),
+    "/oauth-clients": Task(
+        "New client", _BRIEF, "Short-lived", ("A token is valid for (minutes)", "5"), is_shown_once=True,
+    ),
+}  # fmt: skip

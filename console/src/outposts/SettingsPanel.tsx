@@ -52,7 +52,7 @@ function CredentialsButton({ isSealed }: { isSealed: boolean }) {
       <ConfirmDialog
         open={open} onClose={() => setOpen(false)} returnTo={trigger} look={isSealed ? "danger" : "primary"}
         title={isSealed ? outposts.stopTitle : outposts.sendTitle} text={isSealed ? outposts.stopText : outposts.sendText}
-        action={isSealed ? outposts.stopNow : outposts.sendNow} run={() => set.mutateAsync({ value: isSealed ? "off" : "sealed", version: "*" })}
+        action={isSealed ? outposts.stopNow : outposts.sendNow} row={isSealed} run={(wasSealed) => set.mutateAsync({ value: wasSealed ? "off" : "sealed", version: "*" })}
         done={isSealed ? outposts.stopped : outposts.sent}
       />
     </>

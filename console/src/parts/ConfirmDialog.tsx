@@ -5,35 +5,41 @@ import { Button } from "./Button";
 import { Dialog, DialogActions } from "./Dialog";
 import { errorText } from "./states";
 import { toast } from "./toasts";
+import { useResetOnOpen } from "./useResetOnOpen";
 
-interface Question<Row> {
-  onClose: () => void;
+/** What the dialog says. It stays the same while the dialog is open, even if the page loads newer data. */
+interface Wording {
+  title: string;
+  text: string;
   action: string;
   look?: "danger" | "primary";
-  /** The object of the action, if the request sends its version. `run` gets it as it was when the dialog opened. */
-  row?: Row;
-  run: (row: Row) => Promise<unknown>;
+  /** The message after the action has succeeded. */
   done: string;
 }
 
-/** Asks for confirmation before an action. `run` sends the request. `done` is the message that is shown after it
- * succeeds. */
-export function ConfirmDialog<Row>({ open, title, text, returnTo, children, ...question }: Question<Row> & {
+interface Action<Row> {
+  onClose: () => void;
+  /** What the action changes. `run` gets it as it was when the dialog opened. */
+  row?: Row;
+  run: (row: Row) => Promise<unknown>;
+}
+
+/** Asks for confirmation before an action. `run` sends the request. */
+export function ConfirmDialog<Row>({ open, title, text, action, look = "danger", done, returnTo, children, ...rest }: Wording & Action<Row> & {
   open: boolean;
-  title: string;
-  text: string;
   returnTo?: RefObject<HTMLElement | null>;
   children?: ReactNode;
 }) {
+  const [shown] = useResetOnOpen<Wording>(open, { title, text, action, look, done });
   return (
-    <Dialog open={open} onClose={question.onClose} title={title} text={text} {...(returnTo && { returnTo })}>
+    <Dialog open={open} onClose={rest.onClose} title={shown.title} text={shown.text} {...(returnTo && { returnTo })}>
       {children}
-      <Answers {...question} />
+      <Answers {...shown} {...rest} />
     </Dialog>
   );
 }
 
-function Answers<Row>({ onClose, action, look = "danger", row, run, done }: Question<Row>) {
+function Answers<Row>({ onClose, action, look, row, run, done }: Wording & Action<Row>) {
   const [busy, setBusy] = useState(false);
   const { change } = useKept(row as Row);
   async function confirm() {
@@ -51,7 +57,7 @@ function Answers<Row>({ onClose, action, look = "danger", row, run, done }: Ques
   return (
     <DialogActions>
       <Button onClick={onClose}>{texts.cancel}</Button>
-      <Button look={look} busy={busy} onClick={() => void confirm()}>{action}</Button>
+      <Button {...(look && { look })} busy={busy} onClick={() => void confirm()}>{action}</Button>
     </DialogActions>
   );
 }

@@ -20,7 +20,7 @@ export function PauseButton({ siem: { enabled } }: { siem: Siem }) {
         open={open} onClose={() => setOpen(false)} returnTo={trigger} look={enabled ? "danger" : "primary"}
         title={enabled ? siem.pauseTitle : siem.resumeTitle} text={enabled ? siem.pauseText : siem.resumeText}
         action={enabled ? siem.pauseNow : siem.resumeNow} done={enabled ? siem.paused : siem.resumed}
-        run={() => setEnabled.mutateAsync(!enabled)}
+        row={enabled} run={(wasEnabled) => setEnabled.mutateAsync(!wasEnabled)}
       />
     </>
   );

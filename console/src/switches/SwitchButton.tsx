@@ -6,6 +6,7 @@ import { Dialog } from "../parts/Dialog";
 import { DialogForm } from "../parts/DialogForm";
 import { SelectField } from "../parts/fields";
 import { toast } from "../parts/toasts";
+import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { switchTexts } from "../texts/switches";
 import { type Reason, REASONS, type Target, useSwitch } from "./api";
 
@@ -19,6 +20,8 @@ export function SwitchButton({ target, name, stopped, whole }: {
 }) {
   const switches = switchTexts;
   const [open, setOpen] = useState(false);
+  // The page loads the state again while the dialog is open. The dialog must not turn into its opposite.
+  const [releases] = useResetOnOpen(open, stopped);
   const trigger = useRef<HTMLButtonElement>(null);
   const change = useSwitch(target);
   const close = () => setOpen(false);
@@ -40,10 +43,10 @@ export function SwitchButton({ target, name, stopped, whole }: {
       </Button>
       <Dialog
         open={open} onClose={close} returnTo={trigger}
-        title={stopped ? switches.releaseTitle(name) : switches.stopTitle(name)}
-        text={stopped ? switches.releaseText : whole ? switches.stopAllText : switches.stopText}
+        title={releases ? switches.releaseTitle(name) : switches.stopTitle(name)}
+        text={releases ? switches.releaseText : whole ? switches.stopAllText : switches.stopText}
       >
-        {stopped ? <Release onSubmit={() => submit(null)} onCancel={close} /> : <Engage onSubmit={submit} onCancel={close} />}
+        {releases ? <Release onSubmit={() => submit(null)} onCancel={close} /> : <Engage onSubmit={submit} onCancel={close} />}
       </Dialog>
     </>
   );

@@ -53,7 +53,8 @@ export function useSwitch(target: Target) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (reason: Reason | null) => (reason === null ? release(target) : engage(target, reason)),
-    onSettled: () => client.invalidateQueries({ queryKey: ["kill-switches"] }),
+    // The result is shown at once. A worker that does not answer may delay the data that is loaded again.
+    onSettled: () => void client.invalidateQueries({ queryKey: ["kill-switches"] }),
   });
 }
 

@@ -2,6 +2,7 @@ import { Construction } from "lucide-react";
 import { useRef, useState } from "react";
 import { useForm } from "react-hook-form";
 import { useRights } from "../api/queries";
+import { useKept } from "../api/versions";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
@@ -12,6 +13,7 @@ import { Panel } from "../parts/Page";
 import { ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
+import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { texts } from "../texts";
 import { systemTexts } from "../texts/system";
 import { type Maintenance, useMaintenance, useSwitchMaintenance } from "./api";
@@ -54,6 +56,7 @@ function Switch({ maintenance }: { maintenance: Maintenance }) {
   const [open, setOpen] = useState<"start" | "end" | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);
   const change = useSwitchMaintenance();
+  const [wasOn] = useResetOnOpen(open !== null, isOn);
   const close = () => setOpen(null);
   return (
     <span className={styles["actions"]}>
@@ -62,7 +65,7 @@ function Switch({ maintenance }: { maintenance: Maintenance }) {
         <Construction aria-hidden />{isOn ? system.end : system.start}
       </Button>
       <Dialog
-        open={open === "start"} onClose={close} returnTo={trigger} title={isOn ? system.changeMessage : system.startTitle} text={system.startText}
+        open={open === "start"} onClose={close} returnTo={trigger} title={wasOn ? system.changeMessage : system.startTitle} text={system.startText}
       >
         <StartForm maintenance={maintenance} onDone={close} />
       </Dialog>
@@ -76,11 +79,11 @@ function Switch({ maintenance }: { maintenance: Maintenance }) {
 
 function StartForm({ maintenance, onDone }: { maintenance: Maintenance; onDone: () => void }) {
   const system = systemTexts;
-  const { maintenance_enabled: isOn } = maintenance;
-  // The panel loads the state again while the form is open.
-  const [version] = useState(maintenance.etag);
+  // The panel loads the state again while the form is open, and while the platform waits for running requests.
+  const { kept } = useKept(maintenance);
+  const { maintenance_enabled: isOn, etag: version } = kept;
   const change = useSwitchMaintenance();
-  const form = useForm({ defaultValues: { message: maintenance.message ?? "", drain_timeout_seconds: isOn ? 0 : DEFAULT_DRAIN_SECONDS } });
+  const form = useForm({ defaultValues: { message: kept.message ?? "", drain_timeout_seconds: isOn ? 0 : DEFAULT_DRAIN_SECONDS } });
   const { errors } = form.formState;
   return (
     <DialogForm

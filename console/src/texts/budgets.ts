@@ -31,7 +31,7 @@ export const budgetTexts = {
   number: "Enter a number.",
   wholeNumber: "Enter a whole number.",
   action: "Over the limit",
-  actions: { block: "Refuse requests", warn: "Only send the event quota_exceeded" },
+  actions: { block: "Refuse requests", warn: "Only send the event “Limit reached”" },
   actionsShort: { block: "Refused", warn: "Event only" },
   actionHints: {
     block: "Requests that do not fit get status 429. Models without a price are refused under a limit in dollars.",

@@ -2,7 +2,7 @@
 change."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 import httpx2
@@ -211,3 +211,107 @@ async def test_the_message_of_maintenance_that_another_operator_changed_is_kept(
         assert message() == "Back at two."
     finally:
         other.post(MAINTENANCE, json={"enabled": False}).raise_for_status()
+
+
+class Edited(NamedTuple):
+    """A row that two administrators edit: the first through the API, the second in the form of the page."""
+
+    collection: str
+    body: dict[str, Any]
+    #: what the first administrator changes
+    change: dict[str, Any]
+    #: the field of the form that the second administrator changes, and what is entered
+    label: str
+    text: str
+    #: the row's name in the list, with `{name}` for the name of the test
+    row: str = "{name}"
+    #: the field of the response with the id of the row
+    id: str = "id"
+
+
+_RULE: Final = {
+    "detector_name": "{name}", "detector_type": "regex", "entity_type": "project", "action_tier": "redact",
+    "config_json": {"pattern": "Aurora-[0-9]+"},
+}  # fmt: skip
+_PATTERN: Final = {"name": "{name}", "pattern": "TCK-[0-9]+", "entity_type": "ticket", "action_tier": "log_only"}
+_BUNDLE: Final = {
+    "name": "{name}", "regulatory_framework": "GDPR", "version": "1", "seed_rule_mappings": ["iban"],
+}  # fmt: skip
+_WEBHOOK: Final = {
+    "name": "{name}", "url": "https://hooks.example.org/", "events": ["quota_exceeded"], "enabled": False,
+    "secret": "a secret of the test",
+}  # fmt: skip
+_ALERT: Final = {
+    "name": "{name}", "metric_type": "cost", "threshold": 1, "comparison": "gt", "window_minutes": 5, "enabled": False,
+}  # fmt: skip
+_ALIAS: Final = {"name": "{name}", "deployments": [{"provider": "sandbox", "model_id": "echo"}]}
+_ROUTING: Final = {"name": "{name}", "strategy": "cost_optimized", "enabled": False}
+_USER: Final = {"email": "{name}@example.test", "display_name": "{name}", "password": "a long password of a test"}
+_BY_FIRST: Final = {"description": "by the first"}
+_DESCRIPTION: Final = ("Description", "by the second")
+_NAME: Final = ("Name", "of the second")
+
+EDITED: Final = {
+    "/budgets": Edited(
+        "/api/admin/budgets", {"scope_type": "group", "scope_id": "{group}", "period": "month", "limit_usd": 5},
+        {"limit_usd": 6}, "Limit in requests", "7", "{name}, month",
+    ),
+    "/dlp-rules": Edited("/api/admin/dlp-rules/", _RULE, {"action_tier": "block"}, *_NAME),
+    "/dlp-rules/patterns": Edited(
+        "/api/admin/dlp-rules/custom-patterns", _PATTERN, {"action_tier": "block"}, *_NAME
+    ),
+    "/policies": Edited(
+        "/api/admin/policies", {"name": "{name}", "condition": "true", "action": "LOG"}, _BY_FIRST, *_NAME
+    ),
+    "/alerts": Edited("/api/alerts", _ALERT, {"threshold": 2}, *_NAME),
+    "/webhooks": Edited("/api/admin/webhooks/", _WEBHOOK, {"include_logged": True}, *_NAME),
+    "/compliance": Edited("/api/admin/compliance-bundles", _BUNDLE, _BY_FIRST, *_NAME),
+    "/routing": Edited(
+        "/api/admin/cost-routing/policies", _ROUTING, {"latency_budget_ms": 900}, *_NAME, id="policy_id"
+    ),
+    "/model-aliases": Edited("/api/v1/admin/model-aliases", _ALIAS, _BY_FIRST, *_DESCRIPTION),
+    "/groups": Edited(GROUPS, {"name": "{name}"}, _BY_FIRST, *_NAME),
+    "/users": Edited("/api/admin/users", _USER, {"role": "auditor"}, *_NAME),
+    "/models": Edited(
+        "/api/admin/models/catalog/", {"provider": "sandbox", "model_id": "{name}"}, {"display_name": "by the first"},
+        "Context window (tokens)", "8000",
+    ),
+}  # fmt: skip
+
+
+def filled_in(value: Any, names: dict[str, str]) -> Any:
+    """Return the value with the names of the test in all its texts."""
+    if isinstance(value, dict):
+        return {key: filled_in(inner, names) for key, inner in value.items()}
+    return value.format(**names) if isinstance(value, str) and "{" in value and "[" not in value else value
+
+
+@pytest.mark.parametrize("path", EDITED)
+async def test_a_row_that_somebody_else_edited_is_not_overwritten(
+    page: Page, sign_in: SignIn, first: httpx2.Client, path: str
+) -> None:
+    edited = EDITED[path]
+    names = {"name": f"shared-{uuid4().hex[:8]}", "group": ""}
+    group = ""
+    if path == "/budgets":
+        names["group"] = first.post(GROUPS, json={"name": names["name"]}).json()["id"]
+        group = f"{GROUPS}/{names['group']}"
+    created = first.post(edited.collection, json=filled_in(edited.body, names))
+    assert created.is_success, created.text
+    one = f"{edited.collection.rstrip('/')}/{created.json()[edited.id]}"
+    await sign_in("admin", f"/console{path}" + ("" if path == "/budgets" else f"?search={names['name']}"))
+    await page.get_by_role("button", name=f"Actions for {edited.row.format(**names)}").click()
+    await page.get_by_role("menuitem", name="Edit").click()
+    dialog = modal(page)
+    await dialog.get_by_label(edited.label, exact=True).fill(edited.text)
+    changed = first.request("PATCH" if path in {"/users", "/routing"} else "PUT", one, json=edited.change)
+    assert changed.is_success, changed.text
+    async with page.expect_response(lambda answer: answer.status == 412):
+        await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text(REFUSAL)
+    await expect(dialog.get_by_label(edited.label, exact=True)).to_have_value(edited.text)
+    if path != "/dlp-rules/patterns":
+        assert first.get(one).json()["updated_at"] == changed.json()["updated_at"]
+    first.delete(one).raise_for_status()
+    if group:
+        first.delete(group).raise_for_status()

@@ -1,6 +1,7 @@
 """Every screen of the console by keyboard alone, and checked by axe, as administrator, auditor and user."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -14,7 +15,17 @@ from playwright.async_api import Browser, Dialog, Locator, Page, expect
 from tests.platform.console.conftest import DESK, TIERS, OtherUser, api, enter_password, modal, recorded_call
 from tests.support.accessibility import assert_accessible
 from tests.support.chromium import PHONE, needs_chromium, page_of
-from tests.support.console_screens import SCREENS, SCREENS_OF_USERS, Use, fill, paths_of_router
+from tests.support.console_screens import SCREENS, SCREENS_OF_USERS, TASKS, Use, fill, paths_of_router
+from tests.support.keyboard import (
+    FOCUS_FAULT,
+    MAX_TABS,
+    SHOWN_VALUE,
+    assert_focus_is_seen,
+    choose,
+    enter,
+    press,
+    tab_to,
+)  # fmt: skip
 from tests.support.members import HASH
 from tests.support.server import GatehouseServer
 
@@ -24,37 +35,24 @@ from gatehouse.platform.changes.change import DEFAULT_TENANT
 # The first test also waits for the platform, and for a page of each role.
 pytestmark = [needs_chromium, pytest.mark.timeout(600)]
 
-#: Maximum number of presses of Tab from the beginning of the content to a control, or around a dialog.
-MAX_TABS = 90
-MAX_ITEMS = 12
 #: Screens with a table whose rows open details. The fixture creates a row of each, which auditors and users see.
 WITH_DETAILS = {
     "/requests", "/audit", "/dlp-rules", "/compliance", "/model-aliases", "/registry", "/users", "/groups", "/webhooks",
     "/alerts", "/oauth-clients",
 }  # fmt: skip
 
-#: Returns what is wrong with the element that has the focus, or null.
-FOCUS_FAULT = """() => {
-  const element = document.activeElement;
-  if (element === null || element === document.body) return "nothing has the focus";
-  const { outlineStyle, outlineWidth } = getComputedStyle(element);
-  if (outlineStyle === "none" || parseFloat(outlineWidth) < 1) return "no outline: " + element.outerHTML.slice(0, 200);
-  const { top, bottom, left, right } = element.getBoundingClientRect();
-  const x = (Math.max(left, 0) + Math.min(right, innerWidth)) / 2;
-  const y = (Math.max(top, 0) + Math.min(bottom, innerHeight)) / 2;
-  const there = document.elementFromPoint(x, y);
-  const seen = there !== null && (element.contains(there) || there.contains(element));
-  return seen ? null : "covered or out of view: " + element.outerHTML.slice(0, 200);
-}"""
-IS_AT_GUARD = "document.activeElement?.hasAttribute('data-base-ui-focus-guard') ?? false"
-HAS_FOCUS = "(element) => element === document.activeElement"
-#: Returns `reached` or `guard` if such a stop of the page has the focus, and `replaced` if the control is not in the
-#: page any more. For other elements, returns what is wrong, or null.
-STOP_ON_PAGE = f"""(control) => {{
-  if ({IS_AT_GUARD}) return "guard";
-  if (!control.isConnected) return "replaced";
-  return ({FOCUS_FAULT})() ?? (document.activeElement === control ? "reached" : null);
-}}"""
+#: Screens on which everybody changes what is their own.
+OF_EVERYBODY = {"/chat", "/keys", "/access-requests", "/security", "/start"}
+#: Screens on which administrators change nothing either, or only rows that the fixture does not create.
+ONLY_READ = {"/", "/requests", "/usage", "/spend", "/audit", "/approvals"}
+#: Buttons that change nothing. Auditors see them too.
+READING = re.compile(r"Copy .+|Export…?|Download .+|Verify chain…|Show older events|Follow|Check again")
+#: Returns the names of the controls that may change something: all but those that open, sort and page rows.
+CHANGING_CONTROLS = """() => [...document.querySelectorAll(
+  "main button:not([data-open]):enabled, main td select:enabled, main [role=switch]:enabled",
+)].filter((control) => control.closest("thead, nav") === null)
+  .map((control) => control.ariaLabel ?? control.labels?.[0]?.textContent ?? control.textContent)"""
+
 #: Returns `first` or `guard` if such a stop of the dialog has the focus. For other elements, returns what is wrong, or
 #: null.
 STOP_IN_DIALOG = f"""(dialog, first) => {{
@@ -162,43 +160,6 @@ async def is_ready(page: Page) -> None:
     await expect(page.locator("main [aria-busy=true], main [class*=skeleton]")).to_have_count(0)
 
 
-async def assert_focus_is_seen(page: Page) -> None:
-    # A focus guard at the end of a dialog moves the focus to another element.
-    while await page.evaluate(IS_AT_GUARD):
-        await asyncio.sleep(0.01)
-    assert (fault := await page.evaluate(FOCUS_FAULT)) is None, (page.url, fault)
-
-
-async def tab_to(page: Page, control: Locator) -> None:
-    """Press Tab until the control has the focus. At each stop on the way, the focus must be visible."""
-    await expect(control).to_be_visible()
-    # The control is looked for once, because a search by its name takes longer than a press of Tab.
-    element = await control.element_handle()
-    for _ in range(MAX_TABS):
-        await page.keyboard.press("Tab")
-        while (stop := await page.evaluate(STOP_ON_PAGE, element)) in {"guard", "replaced"}:
-            # A focus guard at the end of a dialog moves the focus to another element.
-            await asyncio.sleep(0.01)
-            if stop == "replaced":
-                element = await control.element_handle()
-        if stop == "reached":
-            return
-        assert stop is None, (page.url, stop)
-    raise AssertionError(f"{control} is not reached by Tab on {page.url}")
-
-
-async def choose(page: Page, item: str) -> None:
-    """Choose an item of the open menu with the arrow keys."""
-    choice = page.get_by_role("menuitem", name=item)
-    await expect(choice).to_be_visible()
-    for _ in range(MAX_ITEMS):
-        if await choice.evaluate(HAS_FOCUS):
-            await page.keyboard.press("Enter")
-            return
-        await page.keyboard.press("ArrowDown")
-    raise AssertionError(f"{item} is not reached by the arrows on {page.url}")
-
-
 async def go_around(page: Page, dialog: Locator) -> None:
     """Press Tab until the first stop of the dialog has the focus again. The focus must not leave the dialog."""
     await expect(page.locator(":focus")).not_to_have_count(0)
@@ -257,6 +218,9 @@ def test_every_screen_of_the_router_is_tested() -> None:
 async def test_an_administrator_uses_every_screen_by_keyboard_alone(screens: Screens, path: str) -> None:
     page = await screens.open("admin", path)
     await assert_accessible(page)
+    if path not in ONLY_READ:
+        names = await page.evaluate(CHANGING_CONTROLS)
+        assert [name for name in names if READING.fullmatch(name) is None], "the screen has no button for a change"
     for number, one in enumerate(SCREENS[path]):
         if number and page.url.rpartition("/console")[2] != screens.paths.get(path, path):
             await screens.open("admin", path)
@@ -309,9 +273,14 @@ async def test_screens_for_phones_are_used_at_the_width_of_a_phone(screens: Scre
     ("role", "path"),
     [("auditor", path) for path in SCREENS if "$" not in path] + [("user", path) for path in SCREENS_OF_USERS],
 )
-async def test_every_screen_of_auditors_and_users_is_accessible(screens: Screens, role: str, path: str) -> None:
+async def test_every_screen_of_auditors_and_users_is_accessible_and_changes_nothing(
+    screens: Screens, role: str, path: str
+) -> None:
     page = await screens.open(role, path)
     await assert_accessible(page)
+    if role == "auditor" and path not in OF_EVERYBODY:
+        names = await page.evaluate(CHANGING_CONTROLS)
+        assert [name for name in names if READING.fullmatch(name) is None] == [], path
     # Everybody who can see a row can open it.
     openers = page.get_by_role("main").locator("button[data-open]")
     if path not in WITH_DETAILS:
@@ -342,35 +311,46 @@ async def test_a_matrix_of_choices_is_changed_and_saved_by_keyboard(screens: Scr
     assert await page.evaluate("document.activeElement !== document.body")
 
 
-@pytest.mark.parametrize(
-    ("path", "new", "label", "row"),
-    [("/groups", "New group", "Name", "Short-lived"), ("/keys", "Create key", "Name", "Short-lived")],
-)
-async def test_a_row_is_created_and_deleted_by_keyboard_and_the_focus_stays_in_the_page(
-    screens: Screens, path: str, new: str, label: str, row: str
-) -> None:
-    page = await screens.open("admin", path)
+@pytest.mark.parametrize("path", TASKS)
+async def test_a_row_is_created_edited_and_deleted_by_keyboard_alone(screens: Screens, path: str) -> None:
+    task, page = TASKS[path], await screens.open("admin", path)
     main, dialog = page.get_by_role("main"), modal(page)
-    await main.evaluate("(element) => element.focus()")
-    await tab_to(page, main.get_by_role("button", name=new).first)
-    await page.keyboard.press("Enter")
-    await expect(dialog.get_by_label(label, exact=True)).to_be_focused()
-    await page.keyboard.type(row)
-    await page.keyboard.press("Enter")
-    if path == "/keys":
-        await expect(dialog.get_by_label("Your new API key")).to_be_visible()
-        await tab_to(page, dialog.get_by_role("button", name="Done"))
-        await page.keyboard.press("Enter")
-    await expect(dialog).to_have_count(0)
-    await expect(main.get_by_role("button", name=new).first).to_be_focused()
+    new = main.get_by_role("button", name=task.new).first
+    menu = main.get_by_role("button", name=f"Actions for {task.row}", exact=True)
 
-    menu = main.get_by_role("button", name=f"Actions for {row}")
-    await tab_to(page, menu)
-    await page.keyboard.press("Enter")
-    await choose(page, "Delete")
+    async def finish(button: str) -> None:
+        await press(page, dialog.get_by_role("button", name=button, exact=True).last)
+
+    await main.evaluate("(element) => element.focus()")
+    await press(page, new)
+    for label, value in task.fields.items():
+        await enter(page, dialog.get_by_label(label, exact=True), value)
+    await finish(task.create)
+    if task.is_shown_once:
+        await finish("Done")
+    await expect(dialog).to_have_count(0)
+    await expect(new).to_be_focused()
+
+    if task.edited is not None:
+        await press(page, menu)
+        await choose(page, "Edit")
+        label, value = task.edited
+        await enter(page, dialog.get_by_label(label, exact=True), value)
+        await finish("Save")
+        await expect(dialog).to_have_count(0)
+        await expect(menu).to_be_focused()
+        await page.keyboard.press("Enter")
+        await choose(page, "Edit")
+        shown = await dialog.get_by_label(label, exact=True).evaluate(SHOWN_VALUE)
+        assert shown == value, label
+        await page.keyboard.press("Escape")
+        await expect(menu).to_be_focused()
+        await page.keyboard.press("Enter")
+    else:
+        await press(page, menu)
+    await choose(page, task.remove)
     await expect(dialog).to_be_visible()
-    await tab_to(page, dialog.get_by_role("button", name="Delete").last)
-    await page.keyboard.press("Enter")
+    await finish(task.removed)
     await expect(menu).to_have_count(0)
     await expect(dialog).to_have_count(0)
     # The button that opened the dialog no longer exists, so the main content gets the focus.
