@@ -4,6 +4,7 @@ share the whole pipeline."""
 import asyncio
 import secrets
 from collections.abc import Awaitable, Mapping, Sequence
+from decimal import Decimal
 from typing import Literal, Protocol
 from uuid import UUID
 
@@ -237,6 +238,8 @@ class Ports(msgspec.Struct, kw_only=True):
     max_response_bytes: int = 64 * 1024**2
     #: time limit for all attempts of a request together, until the answer has arrived or its stream has begun
     request_deadline_seconds: float = 600.0
+    #: cost after which a model call with tools of MCP servers calls no further tools
+    tool_run_max_cost_usd: Decimal = Decimal(1)
     #: number of consecutive failures that open the circuit of a model or of a provider's connections, and the time for
     #: which the circuit stays open
     circuit_failures: int = 5

@@ -37,6 +37,7 @@ from gatehouse.engine.routing.shadows import Shadows
 from gatehouse.engine.settling import InFlight, Settlement
 from gatehouse.engine.streaming import HeldStream
 from gatehouse.engine.timing import timed
+from gatehouse.engine.tool_runs.running import ToolRuns
 from gatehouse.engine.usable_models import usable_aliases, usable_models
 from gatehouse.engine.verdict import ALLOW, Hold
 from gatehouse.foundation.errors import Internal, Refusal
@@ -59,6 +60,7 @@ class Engine:
         self.shadows: Shadows = Shadows(ports, self._attempts, self._settling, self.chooser.judged)
         #: answers requests to MCP servers
         self.tools = ToolServer(ports)
+        self._tool_runs = ToolRuns(ports, self.tools.calls, self.answer)
         self._delivery = Delivery(ports, self._settling, pipeline.ANSWER, pipeline.STREAM_GUARD)
 
     async def answer(
@@ -91,7 +93,9 @@ class Engine:
             log.exception("engine.fault", request_id=x.request_id)
             return refusal(dialect, Internal())
         request = self._settling.begin(dialect, identified)
-        return await self._settling.recorded(self._answer(request, read, on_admitted), request)
+        answer = await self._settling.recorded(self._answer(request, read, on_admitted), request)
+        form = request.exchange.tool_run
+        return answer if form is None else await self._tool_runs.proceed(form, answer)
 
     async def stop(self) -> None:
         """Cancel the copies for shadows, and wait until all requests that have ended are settled and recorded."""
@@ -137,6 +141,9 @@ class Engine:
         walk_now(pipeline.ARRIVAL, received, self._ports)
         # The event loop runs no other task between that check and this call.
         on_admitted()
+        request.exchange.tool_run = form = self._tool_runs.form(body, request.exchange.identified)
+        if form is not None:
+            body = form.body()
         call = request.dialect.decode(body, received.headers)
         request.exchange.call_request = x = pipeline.decoded(request.exchange.identified, call, len(body))
         return x

@@ -41,11 +41,11 @@ class DlpStopped(Exception):
         self.refusal = refusal
 
 
-async def kept_alive(work: asyncio.Future[Any]) -> AsyncGenerator[bytes, None]:
-    """Yield comments until `work` is done. The first comment is sent at once."""
-    yield _KEEP_ALIVE
+async def kept_alive(work: asyncio.Future[Any], comment: bytes = _KEEP_ALIVE) -> AsyncGenerator[bytes, None]:
+    """Yield a comment repeatedly until `work` is done. The first one is sent at once."""
+    yield comment
     while not (await asyncio.wait({work}, timeout=KEEP_ALIVE_SECONDS))[0]:
-        yield _KEEP_ALIVE
+        yield comment
 
 
 def late_headers(headers: Mapping[str, str]) -> bytes:

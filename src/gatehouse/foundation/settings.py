@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
 from urllib.parse import urlsplit
@@ -223,6 +224,9 @@ class Settings(CommonSettings):
     max_response_bytes: int = Field(64 * 1024**2, ge=1024)
     switch_fail_mode: Literal["open", "closed"] = "open"
     request_deadline_seconds: float = Field(600, gt=0, description="Maximum time of all attempts of a request.")
+    tool_run_max_cost_usd: Decimal = Field(
+        Decimal(1), ge=0, description="Cost after which a model call with MCP tools calls no further tools."
+    )
     circuit_failures: int = Field(5, ge=1, le=1000, description="Failures in a row that open a circuit.")
     circuit_seconds: float = Field(10, gt=0, le=3600, description="How long a circuit stays open.")
     dlp_fail_mode: Literal["open", "closed"] = Field("closed", description="Treatment of requests if a DLP tier fails.")

@@ -46,7 +46,7 @@ class ToolServer:
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
-        self._calls = ToolCalls(ports)
+        self.calls = ToolCalls(ports)
 
     async def answer(self, x: Received, read: ReadBody, on_admitted: Callable[[], None]) -> Answer:
         """Return the answer to a POST or DELETE request. Errors are returned as answers. Raises `ClientLeft`."""
@@ -125,7 +125,7 @@ class ToolServer:
     ) -> tuple[dict[str, Any], dict[str, str]]:
         name, session_id = message.params.get("name"), x.received.headers.get("mcp-session-id")
         if server is not None:
-            return await self._calls.answer(x, server, name, message, session_id)
+            return await self.calls.answer(x, server, name, message, session_id)
         if session_id is not None and message.revision == LEGACY:
             # Sessions belong to one server, so none begins at the path of all.
             raise UnknownSession
@@ -133,7 +133,7 @@ class ToolServer:
         named = x.policy.mcp_servers.get(server_name)
         if named is None or not _is_usable(named, x) or not listing.is_offered(server_name, tool_name):
             raise UnknownTool
-        return await self._calls.answer(x, named, tool_name, message, None)
+        return await self.calls.answer(x, named, tool_name, message, None)
 
     async def _begin_session(self, x: Identified, server: McpServer) -> str | None:
         """Begin a session at a server of the older revision. Return the id for the agent, or None if there is no
@@ -144,7 +144,7 @@ class ToolServer:
         self._require_on(server)
         await self._ports.switches.in_touch()
         try:
-            return await self._calls.sessions.begin(x, self._calls.target(x, record))
+            return await self.calls.sessions.begin(x, self.calls.target(x, record))
         except UpstreamFailed as failed:
             raise McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason) from None
 
@@ -153,13 +153,13 @@ class ToolServer:
         if public_id is None or server is None:
             raise UnknownSession
         record = server.record
-        session_id = self._calls.sessions.read(x, record, public_id)
+        session_id = self.calls.sessions.read(x, record, public_id)
         if session_id is None:
             raise UnknownSession
         self._require_on(server)
         await self._ports.switches.in_touch()
         try:
-            await upstream.end_session(self._calls.target(x, record), session_id)
+            await upstream.end_session(self.calls.target(x, record), session_id)
         except UpstreamFailed as failed:
             raise McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason) from None
         return Answer(status=200, headers={})

@@ -191,6 +191,7 @@ class PlatformHost:
             owned_ids=self._owned_ids,
             unknown_fields=self.settings.unknown_fields,
             max_response_bytes=self.settings.max_response_bytes,
+            tool_run_max_cost_usd=self.settings.tool_run_max_cost_usd,
             request_deadline_seconds=self.settings.request_deadline_seconds,
             circuit_failures=self.settings.circuit_failures,
             circuit_seconds=self.settings.circuit_seconds,

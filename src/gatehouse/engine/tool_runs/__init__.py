@@ -1,0 +1,6 @@
+"""Runs tools of MCP servers within a model call (docs/mcp.md).
+
+A client names a registered server in `tools`. The gateway gives the server's tools to the model as functions, calls
+those that the model chooses, and sends the results to the model, until the model answers with a text. Each step is a
+model call of its own, with all checks and a record. Each call of a tool is one too.
+"""

@@ -1,0 +1,233 @@
+"""Runs the steps of a model call whose tools the gateway runs."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from decimal import Decimal
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from gatehouse.engine.answers import event_stream_headers
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.exchange import Answer, Exchange, HostContext, Identified, Received
+from gatehouse.engine.mcp.calling import ToolCalls
+from gatehouse.engine.mcp.messages import MODERN, ClientMessage
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.streaming import Blocks, kept_alive, late_headers
+from gatehouse.engine.tool_runs.forms import FORMS, Form, FunctionCall, ToolOutput
+from gatehouse.engine.tool_runs.plan import read_plan
+from gatehouse.foundation.errors import BadGateway, Refusal
+from gatehouse.foundation.identity import Caller
+
+#: model calls of a run. In the last one the model may not call tools.
+MAX_STEPS: Final = 10
+MAX_TOOL_CALLS: Final = 50
+#: After this time no further tools are called.
+MAX_RUN_SECONDS: Final = 300.0
+_MAX_CALLS_AT_ONCE: Final = 8
+#: characters of a result that the model receives
+_MAX_OUTPUT_CHARACTERS: Final = 200_000
+_CUT_NOTE: Final = "\n[The rest of the result was cut off.]"
+#: comment in a stream that waits for tools
+_KEEP_ALIVE: Final = b": running tools\n\n"
+_COST_HEADER: Final = "X-Cost-USD"
+
+
+class AnswerNotReadable(BadGateway):
+    code = "tool_run_failed"
+    message = "The model's answer cannot be read, so its tools cannot be run. Send the request again."
+
+
+class AnswerCall(Protocol):
+    """Answers a model call, as `Engine.answer`."""
+
+    async def __call__(self, x: Received, *, caller: Caller, host: HostContext) -> Answer: ...
+
+
+class ToolRuns:
+    """Runs the tools in the model calls of one worker."""
+
+    def __init__(self, ports: Ports, tool_calls: ToolCalls, answer_call: AnswerCall) -> None:
+        self.ports = ports
+        self._tool_calls = tool_calls
+        self._answer_call = answer_call
+
+    def form(self, body: bytes, x: Identified) -> Form | None:
+        """Return the form of the run that a body requests. None if the gateway runs no tools in this call. Raises
+        `Refusal`."""
+        form = FORMS.get(x.received.dialect or "")
+        plan = None if form is None else read_plan(body, x, self.ports.switches, self.ports.public_url)
+        return None if form is None or plan is None else form(plan)
+
+    async def proceed(self, form: Form, first: Answer) -> Answer:
+        """Return the answer to the client. `first` is the answer to the first model call. A stream begins at once."""
+        if first.refusal is not None or first.exchange is None:
+            return first
+        run = _Run(self, form, first, first.exchange)
+        if not form.wants_stream:
+            return await run.answer()
+        headers = {**first.headers, **event_stream_headers(first.exchange)}
+        headers.pop(_COST_HEADER, None)
+        return Answer(status=200, headers=headers, stream=_RunStream(run), exchange=first.exchange)
+
+    async def step(self, form: Form, x: Identified, number: int, rate: Any, *, is_last: bool) -> Answer:
+        """Make the next model call of a run."""
+        received = msgspec.structs.replace(
+            x.received,
+            request_id=f"{x.received.request_id}.{number}",
+            body=form.body(is_last=is_last),
+            started=self.ports.clock.monotonic(),
+            received_at=self.ports.clock.now(),
+        )
+        return await self._answer_call(received, caller=x.caller, host=HostContext(rate=rate))
+
+    async def outputs(self, x: Identified, calls: Sequence[FunctionCall]) -> list[ToolOutput]:
+        """Call the tools, and return their results in the order of the calls."""
+        slots = asyncio.Semaphore(_MAX_CALLS_AT_ONCE)
+
+        async def output(call: FunctionCall) -> ToolOutput:
+            async with slots:
+                return await self._output(x, call)
+
+        return list(await asyncio.gather(*map(output, calls)))
+
+    async def _output(self, x: Identified, call: FunctionCall) -> ToolOutput:
+        server = x.policy.mcp_servers.get(call.tool.server.record.name)
+        try:
+            arguments = msgspec.json.decode(call.arguments or "{}")
+        except (msgspec.DecodeError, RecursionError):
+            arguments = None
+        if type(arguments) is not dict:
+            return ToolOutput(call=call, text="The arguments are not a JSON object.", failed=True)
+        if server is None:
+            return ToolOutput(call=call, text="The server no longer exists.", failed=True)
+        params = {"name": call.tool.name, "arguments": arguments}
+        message = ClientMessage(
+            method="tools/call", id=1, params=params, revision=MODERN, body_bytes=len(call.arguments)
+        )
+        try:
+            result, _ = await self._tool_calls.answer(x, server, call.tool.name, message, None)
+        except Refusal as error:
+            return ToolOutput(call=call, text=error.text, failed=True)
+        return ToolOutput(call=call, text=_text(result), failed=result.get("isError", False))
+
+
+class _Run:
+    """The steps of one run."""
+
+    def __init__(self, runs: ToolRuns, form: Form, first: Answer, exchange: Exchange) -> None:
+        self.form = form
+        self.identified = exchange.identified
+        self._runs = runs
+        self._first = first
+        self._rate = exchange.rate
+        self._started = runs.ports.clock.monotonic()
+        self._cost_usd: Decimal | None = None
+        self._tool_calls = 0
+
+    async def answer(self) -> Answer:
+        """Make the remaining steps. Return the final answer as a body, or the refusal of a step."""
+        answer = self._first
+        number = 1
+        while True:
+            if answer.refusal is not None or answer.exchange is None:
+                return answer
+            reply = _decoded(answer)
+            self._add(answer.exchange, reply)
+            calls = self.form.calls(reply) if number < MAX_STEPS else []
+            if not calls:
+                break
+            outputs = await self._runs.outputs(answer.exchange.identified, calls[: MAX_TOOL_CALLS - self._tool_calls])
+            outputs += [
+                ToolOutput(call=call, text="The limit of tool calls is reached.", failed=True)
+                for call in calls[len(outputs) :]
+            ]
+            self._tool_calls += len(calls)
+            self.form.extend(reply, outputs)
+            number += 1
+            is_last = number == MAX_STEPS or self._is_exhausted()
+            answer = await self._runs.step(self.form, self.identified, number, self._rate, is_last=is_last)
+            if is_last:
+                number = MAX_STEPS
+        headers = dict(answer.headers)
+        if self._cost_usd is not None:
+            headers[_COST_HEADER] = f"{self._cost_usd:f}"
+        body = msgspec.json.encode(self.form.answer(reply))
+        return Answer(status=answer.status, headers=headers, body=body, exchange=answer.exchange)
+
+    def _add(self, exchange: Exchange, reply: dict[str, Any]) -> None:
+        self.form.add_usage(reply)
+        if exchange.cost_usd is not None:
+            self._cost_usd = (self._cost_usd or Decimal(0)) + exchange.cost_usd
+
+    def _is_exhausted(self) -> bool:
+        """Return whether the next step must be the last one."""
+        return (
+            self._tool_calls >= MAX_TOOL_CALLS
+            or self._runs.ports.clock.monotonic() - self._started > MAX_RUN_SECONDS
+            or (self._cost_usd or 0) >= self._runs.ports.tool_run_max_cost_usd
+        )
+
+
+class _RunStream(Blocks):
+    """The stream of a run. Comments keep the connection open until the final answer is known."""
+
+    def __init__(self, run: _Run) -> None:
+        self._run = run
+        self._task: asyncio.Task[Answer] | None = None
+        super().__init__()
+
+    async def _read(self) -> AsyncGenerator[bytes, None]:
+        self._task = task = asyncio.create_task(self._run.answer())
+        dialect = DIALECTS[self._run.identified.received.dialect or ""]
+        try:
+            async for comment in kept_alive(task, _KEEP_ALIVE):
+                yield comment
+            answer = task.result()
+        except Refusal as error:
+            yield dialect.render_stream_error(error)
+            return
+        finally:
+            await self._end()
+        if answer.refusal is not None:
+            yield dialect.render_stream_error(answer.refusal)
+            return
+        if late := late_headers(answer.headers):
+            yield late
+        for block in self._run.form.events(msgspec.json.decode(answer.body)):
+            yield block
+
+    async def _end(self) -> None:
+        task = self._task
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+
+
+def _decoded(answer: Answer) -> dict[str, Any]:
+    """Return the body of an answer. Raises `AnswerNotReadable`."""
+    try:
+        reply = msgspec.json.decode(answer.body)
+    except msgspec.DecodeError:
+        raise AnswerNotReadable from None
+    if type(reply) is not dict:
+        raise AnswerNotReadable
+    return reply
+
+
+def _text(result: dict[str, Any]) -> str:
+    """Return the result of a tool as a text for the model. Pictures and other binary contents are only named."""
+    texts = []
+    for block in result["content"]:
+        kind = block.get("type")
+        resource = block.get("resource")
+        if kind == "text" and type(block.get("text")) is str:
+            texts.append(block["text"])
+        elif type(resource) is dict and type(resource.get("text")) is str:
+            texts.append(resource["text"])
+        else:
+            texts.append(f"[{kind if type(kind) is str else 'content'} that is not a text]"[:100])
+    if not texts and "structuredContent" in result:
+        texts.append(msgspec.json.encode(result["structuredContent"]).decode())
+    text = "\n".join(texts)
+    return text if len(text) <= _MAX_OUTPUT_CHARACTERS else text[:_MAX_OUTPUT_CHARACTERS] + _CUT_NOTE
