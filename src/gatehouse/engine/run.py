@@ -23,7 +23,6 @@ from gatehouse.engine.exchange import (
     CallRequest,
     Exchange,
     HostContext,
-    Identified,
     ReadBody,
     Received,
 )
@@ -38,11 +37,9 @@ from gatehouse.engine.settling import InFlight, Settlement
 from gatehouse.engine.streaming import HeldStream
 from gatehouse.engine.timing import timed
 from gatehouse.engine.tool_runs.running import ToolRuns
-from gatehouse.engine.usable_models import usable_aliases, usable_models
 from gatehouse.engine.verdict import ALLOW, Hold
 from gatehouse.foundation.errors import Internal, Refusal
 from gatehouse.foundation.identity import Caller
-from gatehouse.policy.catalog import ModelRecord
 
 log = structlog.get_logger(__name__)
 
@@ -51,7 +48,7 @@ class Engine:
     """The engine of one worker."""
 
     def __init__(self, ports: Ports) -> None:
-        self._ports = ports
+        self.ports = ports
         self._attempts = Attempts(ports)
         self.circuits = self._attempts.circuits
         self.chooser = Chooser(self._attempts, pipeline.CANDIDATE)
@@ -80,14 +77,14 @@ class Engine:
         assert x.dialect is not None
         dialect = DIALECTS[x.dialect]
         try:
-            walk_now(pipeline.ARRIVAL, x, self._ports)
+            walk_now(pipeline.ARRIVAL, x, self.ports)
             if caller is None:
-                identified = obeyed(await pipeline.IDENTIFY(x, self._ports, "chat:write", host))
+                identified = obeyed(await pipeline.IDENTIFY(x, self.ports, "chat:write", host))
             else:
-                identified = obeyed(await pipeline.IDENTIFY_KNOWN(x, caller, self._ports, "chat:write", host))
+                identified = obeyed(await pipeline.IDENTIFY_KNOWN(x, caller, self.ports, "chat:write", host))
         except Refusal as error:
             # The caller is unknown, so no organization can have a record of the request. The refusal is only counted.
-            self._ports.meter.refused(error.code)
+            self.ports.meter.refused(error.code)
             return refusal(dialect, error)
         except Exception:
             log.exception("engine.fault", request_id=x.request_id)
@@ -104,10 +101,10 @@ class Engine:
 
     async def identify(self, x: Received, scope: str) -> CallerResults:
         """Identify the caller on a path that calls no model, such as the list of models. Raises `Refusal`."""
-        walk_now(pipeline.ARRIVAL, x, self._ports)
-        results = CallerResults(identified=obeyed(await pipeline.IDENTIFY(x, self._ports, scope)))
+        walk_now(pipeline.ARRIVAL, x, self.ports)
+        results = CallerResults(identified=obeyed(await pipeline.IDENTIFY(x, self.ports, scope)))
         try:
-            await walk(pipeline.CALLER, results, self._ports)
+            await walk(pipeline.CALLER, results, self.ports)
         except Refusal as error:
             if results.rate is not None:
                 error.headers = {**results.rate.headers(), **error.headers}
@@ -116,19 +113,11 @@ class Engine:
 
     async def scan(self, x: CallerResults, read: ReadBody) -> Answer:
         """Return the actions that the policy would take on a text (`POST /v1/scan`). Raises `Refusal`."""
-        return await scan.answer(x, read, self._ports)
-
-    async def usable_models(self, x: Identified) -> list[ModelRecord]:
-        """Return the models that the caller may use."""
-        return usable_models(x, self._ports)
-
-    async def usable_aliases(self, x: Identified) -> list[ModelRecord]:
-        """Return the model aliases that the caller may use, in the form of catalog entries."""
-        return usable_aliases(x, self._ports)
+        return await scan.answer(x, read, self.ports)
 
     async def _answer(self, request: InFlight, read: ReadBody | None, on_admitted: Callable[[], None]) -> Answer:
         timing = request.exchange.timing
-        await walk(pipeline.MODEL_CALLER, request.exchange, self._ports, timing)
+        await walk(pipeline.MODEL_CALLER, request.exchange, self.ports, timing)
         call_request = await timed(timing, "body", self._read(request, read, on_admitted))
         steps = self._call_steps if timing is None else timing.steps(self._call_steps)
         return await self._proceed(request, call_request, iter(steps))
@@ -138,7 +127,7 @@ class Engine:
         received = request.exchange.identified.received
         body = received.body if read is None else await read()
         # Maintenance may have begun while the body arrived.
-        walk_now(pipeline.ARRIVAL, received, self._ports)
+        walk_now(pipeline.ARRIVAL, received, self.ports)
         # The event loop runs no other task between that check and this call.
         on_admitted()
         request.exchange.tool_run = form = self._tool_runs.form(body, request.exchange.identified)
@@ -153,7 +142,7 @@ class Engine:
     ) -> Answer:
         """Run the remaining steps of the call, which has reached the state `x`, and then call the provider. Waits for
         the approval of `hold` first."""
-        exchange, ports = request.exchange, self._ports
+        exchange, ports = request.exchange, self.ports
         call_request = x if isinstance(x, CallRequest) else x.call_request
         if hold is not None:
             await self._approved(hold, call_request)
@@ -176,7 +165,7 @@ class Engine:
         return await self._delivery.deliver(reply, call_request, request)
 
     async def _approved(self, hold: Hold, call_request: CallRequest) -> None:
-        pipeline.obey(await pipeline.AWAIT_APPROVAL(call_request, hold, self._ports))
+        pipeline.obey(await pipeline.AWAIT_APPROVAL(call_request, hold, self.ports))
 
     async def _hold_stream(self, request: InFlight, work: Coroutine[Any, Any, Answer]) -> Answer:
         """Begin the stream at once, and continue it when a person has decided."""
@@ -194,14 +183,14 @@ class Engine:
         if reply is not None:
             exchange.chosen = x.chain[0]
         else:
-            started = self._ports.clock.monotonic()
+            started = self.ports.clock.monotonic()
             try:
                 reply = await self._attempts.answer(x, exchange)
             except Refusal as error:
                 if error.status >= 500:
                     # The gateway wrote this text, so it needs no inspection.
                     raise
-                raise await pipeline.ERROR_TEXT(x.call_request, error, self._ports) from None
+                raise await pipeline.ERROR_TEXT(x.call_request, error, self.ports) from None
             exchange.provider_latency_ms = self._settling.since(started)
             if cached is not None and exchange.chosen is x.chain[0]:
                 pipeline.FIRST_CHOICE(cached, reply)

@@ -15,6 +15,7 @@ from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.exchange import Answer, CallerResults, Received
 from gatehouse.engine.run import Engine
 from gatehouse.engine.stages.candidates.route import ModelNotFound
+from gatehouse.engine.usable_models import usable_aliases, usable_models
 from gatehouse.foundation.http.envelopes import ANTHROPIC, GATEWAY, ErrorFormat
 from gatehouse.policy.catalog import ModelRecord
 
@@ -62,8 +63,9 @@ def error_format(x: Received) -> ErrorFormat:
 
 async def model_list(engine: Engine, x: CallerResults, name: str) -> Answer:
     """Return the list of models, or only the model `name` if it is not empty. Raises `ModelNotFound`."""
-    usable = {alias.model_id: alias for alias in await engine.usable_aliases(x.identified)}
-    usable |= {f"{model.provider}/{model.model_id}": model for model in await engine.usable_models(x.identified)}
+    usable = {alias.model_id: alias for alias in usable_aliases(x.identified, engine.ports)}
+    models = usable_models(x.identified, engine.ports)
+    usable |= {f"{model.provider}/{model.model_id}": model for model in models}
     anthropic = for_anthropic(x.identified.received)
     if name:
         if name not in usable:

@@ -56,7 +56,9 @@ def response_events(answer: dict[str, Any]) -> list[bytes]:
 def _item_events(item: dict[str, Any], index: int) -> Iterator[dict[str, Any]]:
     place = {"output_index": index, "item_id": item.get("id")}
     kind = item.get("type")
-    begun = {key: value for key, value in item.items() if key not in {"output", "error", "tools"}}
+    begun = {key: value for key, value in item.items() if key not in {"output", "error"}}
+    if "tools" in item:
+        begun["tools"] = []
     if "content" in item:
         begun["content"] = []
     if "arguments" in item:
@@ -73,7 +75,7 @@ def _item_events(item: dict[str, Any], index: int) -> Iterator[dict[str, Any]]:
     if kind in {"mcp_call", "function_call"}:
         name = "mcp_call_arguments" if kind == "mcp_call" else "function_call_arguments"
         yield {"type": f"response.{name}.delta", **place, "delta": item["arguments"]}
-        yield {"type": f"response.{name}.done", **place, "arguments": item["arguments"]}
+        yield {"type": f"response.{name}.done", **place, "name": item["name"], "arguments": item["arguments"]}
     if last is not None:
         yield {"type": "response.mcp_call.failed" if item.get("status") == "failed" else last, **place}
     yield {"type": "response.output_item.done", "output_index": index, "item": item}

@@ -9,6 +9,7 @@ import pytest
 from tests.support.engine import TENANT, USER, EngineHarness, completion
 
 from gatehouse.engine.exchange import Answer
+from gatehouse.engine.usable_models import usable_models
 from gatehouse.foundation.identity import Caller, CallerKind
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
 from gatehouse.policy.model_access import AccessType, ModelAccessRecord
@@ -144,4 +145,4 @@ async def test_the_list_of_models_contains_the_models_that_the_caller_may_use(
 ) -> None:
     harness = engine((GROUP, "ALLOW", "one/m"), (GROUP, "DENY", "two/m"), groups=groups, one="restricted")
     caller = await harness.engine.identify(harness.request(b""), "api:read")
-    assert [model.provider for model in await harness.engine.usable_models(caller.identified)] == usable
+    assert [model.provider for model in usable_models(caller.identified, harness.engine.ports)] == usable

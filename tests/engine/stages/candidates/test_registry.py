@@ -10,6 +10,7 @@ from tests.support.engine import EngineHarness, completion, events
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.records.outcome import RuleEvent
+from gatehouse.engine.usable_models import usable_models
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord, RegistryRecord
 
 
@@ -157,7 +158,7 @@ async def test_a_model_that_the_caller_may_not_use_is_still_unknown() -> None:
 async def test_the_list_of_models_contains_the_callable_models(mode: str, listed: list[str]) -> None:
     harness = engine(mode, b="validated", c="deprecated")
     caller = await harness.engine.identify(harness.request({}), "api:read")
-    assert [model.model_id for model in await harness.engine.usable_models(caller.identified)] == listed
+    assert [model.model_id for model in usable_models(caller.identified, harness.engine.ports)] == listed
 
 
 async def test_enforcement_does_not_depend_on_policy_rules_being_in_force() -> None:

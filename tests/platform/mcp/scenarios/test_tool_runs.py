@@ -83,7 +83,8 @@ class Model:
         }  # fmt: skip
         return {
             "id": f"resp_{len(self.bodies)}", "object": "response", "created_at": 1, "status": "completed",
-            "model": "m", "output": items, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "usage": usage,
+            "model": "m", "output": items, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
+            "usage": usage,
         }  # fmt: skip
 
     def _id(self, index: int) -> str:

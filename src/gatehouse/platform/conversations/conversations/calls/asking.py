@@ -14,6 +14,7 @@ from gatehouse.engine.conversation.form import Completion, Text
 from gatehouse.engine.exchange import Answer, CallRequest, HostContext, Identified, Received
 from gatehouse.engine.routing.failed_attempts import AllProvidersFailed
 from gatehouse.engine.stages.candidates.route import AUTO, default_model
+from gatehouse.engine.usable_models import usable_models
 from gatehouse.foundation.http.middleware import request_id
 from gatehouse.foundation.identity import Caller
 from gatehouse.ingress.in_progress import InProgressCall
@@ -67,7 +68,7 @@ class ModelCaller:
             return None
         policy = await self._policy()
         identified = Identified(received=self.received, caller=self._caller, policy=policy, scope="chat:write")
-        usable = await self._engine.usable_models(identified)
+        usable = usable_models(identified, self._engine.ports)
         model = next((model for model in policy.find_models(name) if model in usable), None)
         if model is None:
             raise ModelNotUsable(name)
