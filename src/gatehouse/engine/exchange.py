@@ -305,7 +305,7 @@ class Exchange(CallerResults, kw_only=True):
     trace: Trace | None = None
     #: the time of each part (`engine.timing.Timing`); None if the times were not requested
     timing: Any = None
-    #: the tools that the gateway runs in this call (`engine.tool_runs.forms.Form`); None if it runs none
+    #: the tools that the gateway runs in this call (`engine.tool_runs.forms.RunForm`); None if it runs none
     tool_run: Any = None
     #: whether the client's stream began before the call, in order to wait for an approval
     stream_held: bool = False

@@ -15,7 +15,7 @@ MESSAGE = {
 }  # fmt: skip
 CALL = {
     "id": "mcp_1", "type": "mcp_call", "server_label": "mail", "name": "send", "arguments": "{}", "output": None,
-    "error": "no such mailbox", "status": "failed", "approval_request_id": None,
+    "error": {"type": "mcp_tool_execution_error", "content": []}, "status": "failed", "approval_request_id": None,
 }  # fmt: skip
 LISTED = {"id": "mcpl_1", "type": "mcp_list_tools", "server_label": "mail", "tools": []}
 FUNCTION = {

@@ -30,7 +30,7 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     failed: bool
 
 
-class Form(ABC):
+class RunForm(ABC):
     """The form of one run. It collects what the steps of the run add to the conversation."""
 
     def __init__(self, plan: Plan) -> None:
@@ -50,13 +50,13 @@ class Form(ABC):
     def calls(self, reply: dict[str, Any]) -> list[FunctionCall]:
         """Return the calls of a reply, if all of them are for the gateway. Otherwise the reply is the final answer, and
         the client runs its own functions."""
-        found = self._all_calls(reply)
+        all_calls = self._all_calls(reply)
         calls = [
             FunctionCall(call_id=call_id, tool=self._plan.offered[name], arguments=arguments)
-            for name, call_id, arguments in found
+            for name, call_id, arguments in all_calls
             if name in self._plan.offered
         ]
-        return calls if len(calls) == len(found) else []
+        return calls if len(calls) == len(all_calls) else []
 
     def add_usage(self, reply: dict[str, Any]) -> None:
         if type(usage := reply.get("usage")) is dict:
@@ -85,7 +85,7 @@ class Form(ABC):
         """Return the name, the id and the arguments of each call of a function."""
 
 
-class ChatForm(Form):
+class ChatForm(RunForm):
     """Chat completions. The steps between the request and the final answer are not part of the answer."""
 
     def __init__(self, plan: Plan) -> None:
@@ -138,17 +138,17 @@ def _calls_of(message: dict[str, Any]) -> list[dict[str, Any]]:
     return message.get("tool_calls") or []
 
 
-class ResponsesForm(Form):
+class ResponsesForm(RunForm):
     """The Responses API. The answer has an item `mcp_list_tools` for each server and an item `mcp_call` for each call,
     as OpenAI's own. In a later request of the client, they become calls of functions again."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
-        given = plan.body.get("input")
-        if type(given) is list:
-            self._input = [item for original in given for item in self._restored(original)]
+        sent = plan.body.get("input")
+        if type(sent) is list:
+            self._input = [item for original in sent for item in self._restored(original)]
         else:
-            self._input = [{"role": "user", "content": given}]
+            self._input = [{"role": "user", "content": sent}]
         self._output: list[dict[str, Any]] = []
         self._new_input: list[dict[str, Any]] = []
 
@@ -194,9 +194,10 @@ class ResponsesForm(Form):
             return [item]
         call_id = item.get("id") or f"call_{uuid4().hex}"
         text = item.get("output") or item.get("error") or ""
+        text = text if type(text) is str else msgspec.json.encode(text).decode()
         return [
             {"type": "function_call", "call_id": call_id, "name": function, "arguments": item.get("arguments") or "{}"},
-            {"type": "function_call_output", "call_id": call_id, "output": text if type(text) is str else str(text)},
+            {"type": "function_call_output", "call_id": call_id, "output": text},
         ]
 
     def _function(self, tool: OfferedTool) -> dict[str, Any]:
@@ -251,10 +252,14 @@ def _call_item(output: ToolOutput) -> dict[str, Any]:
         "name": output.call.tool.name,
         "arguments": output.call.arguments,
         "output": None if output.failed else output.text,
-        "error": output.text if output.failed else None,
+        "error": _error(output.text) if output.failed else None,
         "status": "failed" if output.failed else "completed",
         "approval_request_id": None,
     }
+
+
+def _error(text: str) -> dict[str, Any]:
+    return {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
 
 
 def _sum(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
@@ -272,4 +277,4 @@ def _sum(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
 
 
 #: the forms by dialect
-FORMS: Final[dict[str, type[Form]]] = {"openai_chat": ChatForm, "openai_responses": ResponsesForm}
+FORMS: Final[dict[str, type[RunForm]]] = {"openai_chat": ChatForm, "openai_responses": ResponsesForm}

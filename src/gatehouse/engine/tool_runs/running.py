@@ -6,18 +6,21 @@ from decimal import Decimal
 from typing import Any, Final, Protocol
 
 import msgspec
+import structlog
 
-from gatehouse.engine.answers import event_stream_headers
+from gatehouse.engine.answers import event_stream_headers, refusal
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import Answer, Exchange, HostContext, Identified, Received
 from gatehouse.engine.mcp.calling import ToolCalls
 from gatehouse.engine.mcp.messages import MODERN, ClientMessage
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.streaming import Blocks, kept_alive, late_headers
-from gatehouse.engine.tool_runs.forms import FORMS, Form, FunctionCall, ToolOutput
+from gatehouse.engine.tool_runs.forms import FORMS, FunctionCall, RunForm, ToolOutput
 from gatehouse.engine.tool_runs.plan import read_plan
 from gatehouse.foundation.errors import BadGateway, Refusal
 from gatehouse.foundation.identity import Caller
+
+log = structlog.get_logger(__name__)
 
 #: model calls of a run. In the last one the model may not call tools.
 MAX_STEPS: Final = 10
@@ -52,25 +55,25 @@ class ToolRuns:
         self._tool_calls = tool_calls
         self._answer_call = answer_call
 
-    def form(self, body: bytes, x: Identified) -> Form | None:
+    def form(self, body: bytes, x: Identified) -> RunForm | None:
         """Return the form of the run that a body requests. None if the gateway runs no tools in this call. Raises
         `Refusal`."""
         form = FORMS.get(x.received.dialect or "")
         plan = None if form is None else read_plan(body, x, self.ports.switches, self.ports.public_url)
         return None if form is None or plan is None else form(plan)
 
-    async def proceed(self, form: Form, first: Answer) -> Answer:
+    async def proceed(self, form: RunForm, first: Answer) -> Answer:
         """Return the answer to the client. `first` is the answer to the first model call. A stream begins at once."""
         if first.refusal is not None or first.exchange is None:
             return first
-        run = _Run(self, form, first, first.exchange)
+        run = _ToolRun(self, form, first, first.exchange)
         if not form.wants_stream:
             return await run.answer()
         headers = {**first.headers, **event_stream_headers(first.exchange)}
         headers.pop(_COST_HEADER, None)
         return Answer(status=200, headers=headers, stream=_RunStream(run), exchange=first.exchange)
 
-    async def step(self, form: Form, x: Identified, number: int, rate: Any, *, is_last: bool) -> Answer:
+    async def step(self, form: RunForm, x: Identified, number: int, rate: Any, *, is_last: bool) -> Answer:
         """Make the next model call of a run."""
         received = msgspec.structs.replace(
             x.received,
@@ -112,12 +115,13 @@ class ToolRuns:
         return ToolOutput(call=call, text=_text(result), failed=result.get("isError", False))
 
 
-class _Run:
+class _ToolRun:
     """The steps of one run."""
 
-    def __init__(self, runs: ToolRuns, form: Form, first: Answer, exchange: Exchange) -> None:
+    def __init__(self, runs: ToolRuns, form: RunForm, first: Answer, exchange: Exchange) -> None:
         self.form = form
         self.identified = exchange.identified
+        self.dialect = DIALECTS[exchange.identified.received.dialect or ""]
         self._runs = runs
         self._first = first
         self._rate = exchange.rate
@@ -126,7 +130,17 @@ class _Run:
         self._tool_calls = 0
 
     async def answer(self) -> Answer:
-        """Make the remaining steps. Return the final answer as a body, or the refusal of a step."""
+        """Make the remaining steps. Return the final answer as a body, or a refusal."""
+        try:
+            return await self._steps()
+        except (KeyError, IndexError, TypeError, AttributeError):
+            # A provider that has the client's API is not obliged to send valid calls.
+            log.warning("tool_run.reply_not_readable", request_id=self.identified.received.request_id, exc_info=True)
+        except AnswerNotReadable:
+            pass
+        return refusal(self.dialect, AnswerNotReadable(), self._first.exchange)
+
+    async def _steps(self) -> Answer:
         answer = self._first
         number = 1
         while True:
@@ -172,25 +186,21 @@ class _Run:
 class _RunStream(Blocks):
     """The stream of a run. Comments keep the connection open until the final answer is known."""
 
-    def __init__(self, run: _Run) -> None:
+    def __init__(self, run: _ToolRun) -> None:
         self._run = run
         self._task: asyncio.Task[Answer] | None = None
         super().__init__()
 
     async def _read(self) -> AsyncGenerator[bytes, None]:
         self._task = task = asyncio.create_task(self._run.answer())
-        dialect = DIALECTS[self._run.identified.received.dialect or ""]
         try:
             async for comment in kept_alive(task, _KEEP_ALIVE):
                 yield comment
             answer = task.result()
-        except Refusal as error:
-            yield dialect.render_stream_error(error)
-            return
         finally:
             await self._end()
         if answer.refusal is not None:
-            yield dialect.render_stream_error(answer.refusal)
+            yield self._run.dialect.render_stream_error(answer.refusal)
             return
         if late := late_headers(answer.headers):
             yield late

@@ -37,6 +37,8 @@ class Model:
     def __init__(self) -> None:
         self.replies: list[list[tuple[str, Any]] | str] = []
         self.bodies: list[dict[str, Any]] = []
+        #: fields of each completion that replace those of the reply
+        self.completion: dict[str, Any] = {}
 
     async def behave(self, connection: Connection) -> None:
         body = json.loads(connection.body)
@@ -64,6 +66,7 @@ class Model:
             "model": "m",
             "choices": [choice],
             "usage": USAGE,
+            **self.completion,
         }
 
     def _response(self, reply: list[tuple[str, Any]] | str) -> dict[str, Any]:
@@ -347,6 +350,17 @@ async def test_a_refused_step_ends_the_run(tenant: Tenant, model: Model, server:
     answer = await chat(tenant)
     assert answer.json()["choices"][0]["message"]["content"] == "Not permitted."
     assert not server.calls()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_call_that_cannot_be_read_is_an_error(
+    tenant: Tenant, model: Model, server: ScriptedServer, stream: bool
+) -> None:
+    model.completion = {"choices": [{"index": 0, "message": {"tool_calls": [{"id": 1, "function": "x"}]}}]}
+    model.replies = ["never"]
+    answer = await chat(tenant, stream=stream)
+    assert answer.status_code == (200 if stream else 502)
+    assert "tool_run_failed" in answer.text
 
 
 async def test_a_client_that_leaves_ends_the_run(
