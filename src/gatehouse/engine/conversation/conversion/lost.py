@@ -58,8 +58,9 @@ def features(request: Request) -> Iterator[str]:
     if request.response_format is not None:
         if request.response_format.strict:
             yield "format_strict"
-        if request.response_format.description is not None:
-            yield "format_description"
+        yield from (
+            f"format_{name}" for name in ("name", "description") if getattr(request.response_format, name) is not None
+        )
     if has_later(request.messages):
         yield "later_system"
     yield from {name: None for message in request.messages for part in message.parts for name in _of_part(part)}

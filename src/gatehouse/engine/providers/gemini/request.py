@@ -40,8 +40,8 @@ _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "AN
 
 _UNWRITTEN: Final = frozenset(
     {
-        "parallel_tool_calls", "user", "prompt_cache_key", "strict", "format_strict", "format_description", "detail",
-        "document_name", "reasoning", "returned_reasoning", "later_system", "betas",
+        "parallel_tool_calls", "user", "prompt_cache_key", "strict", "format_strict", "format_name",
+        "format_description", "detail", "document_name", "reasoning", "returned_reasoning", "later_system", "betas",
     }
 )  # fmt: skip
 

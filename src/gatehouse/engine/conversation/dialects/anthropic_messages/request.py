@@ -54,7 +54,7 @@ _FORMAT_FIELDS = frozenset({"type", "schema"})
 _UNWRITTEN = frozenset(
     {
         "seed", "frequency_penalty", "presence_penalty", "prompt_cache_key", "strict", "format_strict",
-        "format_description", "detail", "signature", "later_system",
+        "format_name", "format_description", "detail", "signature", "later_system",
     }
 )  # fmt: skip
 _READ_MODE = {"auto": "auto", "any": "required", "none": "none"}

@@ -29,6 +29,7 @@ class OpenAIChat:
         "signature": "messages.extra_content",
         "format_strict": "response_format.strict",
         "format_description": "response_format.description",
+        "format_name": "response_format.name",
         "later_system": "messages.system",
         "document_name": "messages.filename",
     }

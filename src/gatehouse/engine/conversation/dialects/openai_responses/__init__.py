@@ -42,6 +42,7 @@ class OpenAIResponses:
         "signature": "input.extra_content",
         "format_strict": "text.format.strict",
         "format_description": "text.format.description",
+        "format_name": "text.format.name",
         "later_system": "input.system",
         "document_name": "input.filename",
         "reasoning": "input.reasoning",
