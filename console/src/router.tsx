@@ -13,6 +13,7 @@ import { buttonClass } from "./parts/Button";
 import { Page } from "./parts/Page";
 import { EmptyState, ErrorState } from "./parts/states";
 import { STATUSES as APPROVAL_STATUSES } from "./approvals/choices";
+import { OUTCOMES as CALL_OUTCOMES, SUBJECT_TYPES, TOOL_STATUSES } from "./mcp/choices";
 import { ACTIONS as POLICY_ACTIONS } from "./policies/choices";
 import type { Period } from "./requests/api";
 import { STATUSES as RECORD_STATUSES } from "./requests/choices";
@@ -368,6 +369,68 @@ const accessRequests = createRoute({
   component: lazyRouteComponent(() => import("./access-requests/AccessRequestsPage"), "AccessRequestsPage"),
 });
 
+const mcpServers = createRoute({
+  getParentRoute: () => root,
+  path: "/mcp-servers",
+  validateSearch: (search: Search) => present({ page: pageNumber(search["page"]), server: text(search["server"]) }),
+  component: lazyRouteComponent(() => import("./mcp/ServersPage"), "ServersPage"),
+});
+
+const mcpTools = createRoute({
+  getParentRoute: () => root,
+  path: "/mcp-servers/tools",
+  validateSearch: (search: Search) =>
+    present({
+      search: text(search["search"]),
+      server: text(search["server"]),
+      status: oneOf(TOOL_STATUSES, search["status"]),
+      page: pageNumber(search["page"]),
+      // The open tool and its server.
+      tool: text(search["tool"]),
+      of: text(search["of"]),
+    }),
+  component: lazyRouteComponent(() => import("./mcp/ToolsPage"), "ToolsPage"),
+});
+
+const mcpAccess = createRoute({
+  getParentRoute: () => root,
+  path: "/mcp-servers/access",
+  validateSearch: (search: Search) =>
+    present({
+      server: text(search["server"]),
+      search: text(search["search"]),
+      subjects: oneOf(SUBJECT_TYPES, search["subjects"]),
+      caller_type: oneOf(SUBJECT_TYPES, search["caller_type"]),
+      caller: text(search["caller"]),
+      page: pageNumber(search["page"]),
+      subject_page: pageNumber(search["subject_page"]),
+    }),
+  component: lazyRouteComponent(() => import("./mcp/AccessPage"), "AccessPage"),
+});
+
+const mcpCalls = createRoute({
+  getParentRoute: () => root,
+  path: "/mcp-servers/calls",
+  validateSearch: (search: Search) =>
+    present({
+      server: text(search["server"]),
+      tool: text(search["tool"]),
+      actor_id: text(search["actor_id"]),
+      outcome: oneOf(CALL_OUTCOMES, search["outcome"]),
+      from: moment(search["from"]),
+      to: moment(search["to"]),
+      event: sequence(search["event"]),
+    }),
+  component: lazyRouteComponent(() => import("./mcp/CallsPage"), "CallsPage"),
+});
+
+const tools = createRoute({
+  getParentRoute: () => root,
+  path: "/tools",
+  validateSearch: (search: Search) => present({ server: text(search["server"]), search: text(search["search"]), page: pageNumber(search["page"]) }),
+  component: lazyRouteComponent(() => import("./tools/ToolsPage"), "ToolsPage"),
+});
+
 const access = createRoute({
   getParentRoute: () => root,
   path: "/access",
@@ -483,6 +546,7 @@ export const router = createRouter({
     contentFilters, policies, compliance, providers,
     models, modelAliases, routing, registry, keys, users, groups, access, budgets, spend, webhooks, alerts, organization, security, start,
     signIn, oauthClients, accessRequests, system, siem, retention, outposts,
+    mcpServers, mcpTools, mcpAccess, mcpCalls, tools,
   ]),
   basepath: "/console",
   defaultPreload: "intent",

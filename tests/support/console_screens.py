@@ -1,12 +1,17 @@
 """The screens of the console with one row of everything, for tests and measurements of all screens."""
 
+import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import httpx2
 from tests.support.server import GatehouseServer
+
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 AriaRole = Literal["button", "combobox", "link", "textbox"]
 
@@ -48,6 +53,7 @@ def fill(server: GatehouseServer, admin: httpx2.Client) -> dict[str, str]:
     post("/api/admin/webhooks/", **_WEBHOOK)
     post("/api/alerts", **_ALERT)
     post("/api/admin/scim/token", description="Directory")
+    add_mcp_server(server, post("/api/v1/admin/mcp/servers", **_MCP_SERVER)["id"], group, post)
     post("/api/access-requests", kind="model", model="sandbox/tokens-7-3", reason="For the tests.")
     key = post("/api/auth/api-keys", description="laptop")["api_key"]
     conversation = post("/api/conversations", title="Gates of Rome", model="sandbox/echo")["id"]
@@ -61,6 +67,25 @@ def fill(server: GatehouseServer, admin: httpx2.Client) -> dict[str, str]:
     return {"/chat/$conversationId": f"/chat/{conversation}"}
 
 
+def add_mcp_server(server: GatehouseServer, server_id: str, group: str, post: Callable[..., Any]) -> None:
+    """Add an approved tool, a tool that waits for a decision, and an access rule, as if the server had been read."""
+    for name, status in (("forecast", "approved"), ("warn", "quarantined")):
+        tool_id = new_id()
+        definition = json.dumps({"description": "The weather.", "inputSchema": {"type": "object"}, "name": name})
+        server.sql(
+            "INSERT INTO mcp_tools (id, tenant_id, server_id, name, status, definition, hash, approved_definition,"
+            " approved_hash) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            [tool_id, DEFAULT_TENANT, server_id, name, status, definition, _HASH, definition, _HASH],
+        )
+        server.touch("mcp_switch", tool_id)
+    read = "UPDATE mcp_servers SET revision = '2026-07-28', refreshed_at = now() WHERE id = %s"
+    server.sql(read, [server_id])
+    rule = {"subject_type": "group", "subject_id": group, "access_type": "ALLOW"}
+    post(f"/api/v1/admin/mcp/servers/{server_id}/access", **rule)
+
+
+_HASH: Final = "sha256:" + "0" * 64
+_MCP_SERVER: Final = {"name": "weather", "url": "https://8.8.8.8/mcp", "access": "open"}
 _DLP_RULE: Final = {
     "detector_name": "Project names", "detector_type": "regex", "entity_type": "project", "action_tier": "redact",
     "config_json": {"pattern": "Aurora-[0-9]+"},
@@ -139,6 +164,11 @@ SCREENS: Final[dict[str, tuple[Use, ...]]] = {
     "/groups": (Use("New group"), Use("Members of “Engineering”"), _menu("Engineering", "Edit")),
     "/access": (Use("sandbox/echo for Engineering", role="combobox", keys=("ArrowDown",), opens="access"),),
     "/budgets": (Use("New budget"), _menu("Engineering, month", "Edit")),
+    "/mcp-servers": (Use("New server"), Use("Details of weather"), Use("Stop weather"), _menu("weather", "Edit")),
+    "/mcp-servers/tools": (Use("Open forecast of weather"), Use("Open warn of weather")),
+    "/mcp-servers/access": (Use("Add rule"),),
+    "/mcp-servers/calls": (_link("Servers", "/mcp-servers"),),
+    "/tools": (_link("API keys", "/keys"),),
     "/webhooks": (Use("New webhook"), Use("Deliveries of “Pager”"), _menu("Pager", "Edit")),
     "/alerts": (Use("New alert"), Use("History of “Costs”"), _menu("Costs", "Edit")),
     "/organization": (Use("Add domain"),),
@@ -153,7 +183,17 @@ SCREENS: Final[dict[str, tuple[Use, ...]]] = {
 }  # fmt: skip
 
 #: The screens of users without further rights.
-SCREENS_OF_USERS: Final = ("/", "/chat", "/requests", "/usage", "/keys", "/access-requests", "/start", "/security")
+SCREENS_OF_USERS: Final = (
+    "/",
+    "/chat",
+    "/tools",
+    "/requests",
+    "/usage",
+    "/keys",
+    "/access-requests",
+    "/start",
+    "/security",
+)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import { AccessCard } from "../access-requests/AccessCard";
 import {
   ACCESS_STATUSES, type AccessSort, type AccessStatus, DECIDED_SORTS, SORTS as ACCESS_SORTS, useAccessRequests,
 } from "../access-requests/api";
+import { useWaitingTools } from "../mcp/waiting";
 import { FilterSelect } from "../parts/fields";
 import { Page, Panel } from "../parts/Page";
 import { Segments } from "../parts/Segments";
@@ -84,15 +85,17 @@ function Order({ forAccess, status }: { forAccess: boolean; status: string }) {
   );
 }
 
-/** Links to the held requests and to the access requests, each with the number of pending ones. */
+/** Links to the held requests, the access requests and the quarantine of tools, each with the number of pending ones. */
 function Views({ forAccess }: { forAccess: boolean }) {
   const approvals = approvalTexts;
   const pending = useApprovals("pending", 1).data?.total ?? 0;
   const access = useAccessRequests("pending", 1).data?.total ?? 0;
+  const tools = useWaitingTools() ?? 0;
   return (
     <Segments label={approvals.kind}>
       <Link to="/approvals" search={{}} activeOptions={{ exact: true }} aria-current={forAccess ? undefined : "page"}>{approvals.heldRequests(pending)}</Link>
       <Link to="/approvals" search={{ view: "access" }} activeOptions={{ exact: true }} aria-current={forAccess ? "page" : undefined}>{approvals.access(access)}</Link>
+      <Link to="/mcp-servers/tools" search={{ status: "quarantined" }}>{approvals.tools(tools)}</Link>
     </Segments>
   );
 }

@@ -20,6 +20,8 @@ export interface AuditFilters {
   resource_type?: string | undefined;
   resource_id?: string | undefined;
   request_id?: string | undefined;
+  outcome?: string | undefined;
+  tool?: string | undefined;
   from?: string | undefined;
   to?: string | undefined;
 }

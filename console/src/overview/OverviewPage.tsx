@@ -4,6 +4,7 @@ import { useMemo } from "react";
 import { useRights } from "../api/queries";
 import { useAccessRequests } from "../access-requests/api";
 import { useApprovals } from "../approvals/api";
+import { useWaitingTools } from "../mcp/waiting";
 import { buttonClass } from "../parts/Button";
 import { DataTable } from "../parts/DataTable";
 import { Page, Panel } from "../parts/Page";
@@ -56,18 +57,28 @@ export function OverviewPage() {
   );
 }
 
-/** A link to the requests that wait for a decision. Renders nothing if there are none. */
+/** Links to the requests and the tools of MCP servers that wait for a decision. Renders nothing if there are none. */
 function Decisions() {
   const approvals = useApprovals("pending", 1, DECISIONS_MS);
   const accessRequests = useAccessRequests("pending", 1, DECISIONS_MS);
   const pending = approvals.data?.total ?? 0;
   const count = pending + (accessRequests.data?.total ?? 0);
-  if (count === 0) return null;
+  const waitingTools = useWaitingTools() ?? 0;
   return (
-    <Link to="/approvals" search={pending === 0 ? { view: "access" } : {}} className={styles["decisions"]}>
-      <Inbox aria-hidden size={16} strokeWidth={1.75} />
-      {texts.overview.decisions(count)}
-    </Link>
+    <>
+      {count > 0 && (
+        <Link to="/approvals" search={pending === 0 ? { view: "access" } : {}} className={styles["decisions"]}>
+          <Inbox aria-hidden size={16} strokeWidth={1.75} />
+          {texts.overview.decisions(count)}
+        </Link>
+      )}
+      {waitingTools > 0 && (
+        <Link to="/mcp-servers/tools" search={{ status: "quarantined" }} className={styles["decisions"]}>
+          <Inbox aria-hidden size={16} strokeWidth={1.75} />
+          {texts.overview.waitingTools(waitingTools)}
+        </Link>
+      )}
+    </>
   );
 }
 

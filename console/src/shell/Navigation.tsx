@@ -1,8 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import {
-  Activity, AppWindow, Archive, BadgeCheck, BellRing, BookOpen, Boxes, Building2, ChartColumn, ChartPie, ClipboardList, Filter, Fingerprint,
+  Activity, AppWindow, Archive, BadgeCheck, BellRing, BookOpen, Boxes, Building2, Cable, ChartColumn, ChartPie, ClipboardList, Filter, Fingerprint,
   Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, KeySquare, type LucideIcon, MessagesSquare, PiggyBank, Plug, PowerOff, RadioTower, Rocket,
-  Route, Scale, ScrollText, Server, ShieldCheck, Signpost, UsersRound, Warehouse, Webhook,
+  Route, Scale, ScrollText, Server, ShieldCheck, Signpost, UsersRound, Warehouse, Webhook, Wrench,
 } from "lucide-react";
 import type { ReactNode } from "react";
 import { useRights } from "../api/queries";
@@ -18,6 +18,7 @@ export function Navigation() {
       <ul className={styles["group"]}>
         <Entry to="/" icon={House} exact>{navigation.overview}</Entry>
         <Entry to="/chat" icon={MessagesSquare}>{navigation.chat}</Entry>
+        <Entry to="/tools" icon={Wrench}>{navigation.tools}</Entry>
       </ul>
       <Group name={navigation.observe}>
         <Entry to="/requests" icon={Activity}>{navigation.requests}</Entry>
@@ -46,6 +47,7 @@ export function Navigation() {
           <Entry to="/models" icon={Boxes}>{navigation.models}</Entry>
           <Entry to="/model-aliases" icon={Signpost}>{navigation.modelAliases}</Entry>
           <Entry to="/routing" icon={Route}>{navigation.routing}</Entry>
+          <Entry to="/mcp-servers" icon={Cable}>{navigation.mcpServers}</Entry>
           <Entry to="/registry" icon={ClipboardList}>{navigation.registry}</Entry>
         </Group>
       )}
@@ -95,9 +97,9 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 function Entry({ to, icon: Icon, exact = false, children }: {
   to:
     | "/" | "/access" | "/access-requests" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/chat" | "/compliance"
-    | "/content-filters" | "/dlp-rules" | "/groups" | "/keys" | "/kill-switches" | "/model-aliases" | "/models" | "/oauth-clients"
+    | "/content-filters" | "/dlp-rules" | "/groups" | "/keys" | "/kill-switches" | "/mcp-servers" | "/model-aliases" | "/models" | "/oauth-clients"
     | "/organization" | "/outposts" | "/policies" | "/providers" | "/registry" | "/requests" | "/retention" | "/routing" | "/siem" | "/sign-in"
-    | "/spend" | "/start" | "/system" | "/usage" | "/users" | "/webhooks";
+    | "/spend" | "/start" | "/system" | "/tools" | "/usage" | "/users" | "/webhooks";
   icon: LucideIcon;
   exact?: boolean;
   children: string;

@@ -4,6 +4,7 @@ export const approvalTexts = {
   title: "Approvals",
   kind: "Kind",
   heldRequests: (count: number) => (count === 0 ? "Held requests" : `Held requests (${count.toLocaleString("en")})`),
+  tools: (count: number) => (count === 0 ? "Tools" : `Tools (${count.toLocaleString("en")})`),
   access: (count: number) => (count === 0 ? "Access" : `Access (${count.toLocaleString("en")})`),
   status: "Status",
   order: "Order",

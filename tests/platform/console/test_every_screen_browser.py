@@ -38,7 +38,7 @@ pytestmark = [needs_chromium, pytest.mark.timeout(600)]
 #: Screens with a table whose rows open details. The fixture creates a row of each, which auditors and users see.
 WITH_DETAILS = {
     "/requests", "/audit", "/dlp-rules", "/compliance", "/model-aliases", "/registry", "/users", "/groups", "/webhooks",
-    "/alerts", "/oauth-clients",
+    "/alerts", "/oauth-clients", "/mcp-servers", "/mcp-servers/tools",
 }  # fmt: skip
 
 #: Screens on which everybody changes what is their own.

@@ -51,6 +51,7 @@ from gatehouse.platform.governance.model_registry.errors import ERROR_FORMAT as 
 from gatehouse.platform.governance.model_registry.routes import router as model_registry
 from gatehouse.platform.governance.policies.routes import router as policies
 from gatehouse.platform.mcp.access.routes import router as mcp_access
+from gatehouse.platform.mcp.callable.routes import router as mcp_callable
 from gatehouse.platform.mcp.resource.routes import router as mcp_resource
 from gatehouse.platform.mcp.servers.routes import router as mcp_servers
 from gatehouse.platform.mcp.tools.routes import all_tools_router as all_mcp_tools
@@ -163,6 +164,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     mcp_tools,
     all_mcp_tools,
     mcp_access,
+    mcp_callable,
     mcp_resource,
     files,
     batches,
