@@ -192,9 +192,9 @@ async def conserved(place: Site, user_id: UUID, budget_id: str) -> bool:
     print(f"\nrequests {len(load.became)}: {dict(became)}; answers {dict(sorted(load.statuses.items()))}")
     print(f"refusals {dict(load.codes)}")
     print(f"records {len(rows)}: {statuses}")
-    told_tokens = [sum(usage[part] for amount in succeeded for usage in result.get(amount, ())) for part in (0, 1)]
+    reported_tokens = [sum(usage[part] for amount in succeeded for usage in result.get(amount, ())) for part in (0, 1)]
     recorded = [sum(row[1 + part] for row in succeeded.values()) for part in (0, 1)]
-    print(f"tokens of successes: provider {told_tokens}, records {recorded}")
+    print(f"tokens of successes: provider {reported_tokens}, records {recorded}")
     print(
         f"told by the provider and no success on record: {len(beside)}, "
         f"{dict(Counter(f'{load.became[id_]}/{records[id_][0] if id_ in records else None}' for id_ in beside))}"

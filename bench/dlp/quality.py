@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench.dlp.goals import GOALS, reached
 from bench.dlp.labels import LABELS, MERGES
 from bench.dlp.rows import Text, load
-from bench.dlp.scoring import Count, FoundValue, Score, score
+from bench.dlp.scoring import Count, DetectedValue, Score, score
 
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
@@ -29,10 +29,12 @@ class Definition:
     def __init__(self) -> None:
         self._compiled = [(pattern, compile_pattern(pattern)) for pattern in BUILT_IN]
 
-    def find(self, text: str) -> list[FoundValue]:
+    def find(self, text: str) -> list[DetectedValue]:
         return sorted(
             {
-                FoundValue(span.start, span.end, LABELS.get(pattern.entity_type, pattern.entity_type), pattern.category)
+                DetectedValue(
+                    span.start, span.end, LABELS.get(pattern.entity_type, pattern.entity_type), pattern.category
+                )
                 for pattern, shapes in self._compiled
                 for shape in shapes
                 for span in spans(shape, text)
@@ -54,9 +56,9 @@ class Product:
             for pattern in BUILT_IN
         }
 
-    def find(self, text: str) -> list[FoundValue]:
+    def find(self, text: str) -> list[DetectedValue]:
         return [
-            FoundValue(
+            DetectedValue(
                 finding.start,
                 finding.end,
                 LABELS.get(finding.entity_type, finding.entity_type),
@@ -85,7 +87,7 @@ def measure(tier: Definition | Product, folder: Path, name: str, predictions: Pa
     return score({identity: text for identity, text in kept.items() if text.rows}, findings, goal.level)
 
 
-def write_predictions(path: Path, findings: dict[str, list[FoundValue]]) -> None:
+def write_predictions(path: Path, findings: dict[str, list[DetectedValue]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
         for identity, result in findings.items():

@@ -19,7 +19,7 @@ Level = Literal["label", "category"]
 CATCH_ALL: Final = frozenset({"api_key", "generic_secret"})
 
 
-class FoundValue(NamedTuple):
+class DetectedValue(NamedTuple):
     start: int
     end: int
     label: str
@@ -72,14 +72,14 @@ class Score:
         return Count(*(sum(getattr(count, name) for count in counts) for name in ("asked", "found", "right", "wrong")))
 
 
-def score(texts: Mapping[str, Text], findings: Mapping[str, Iterable[FoundValue]], level: Level) -> Score:
+def score(texts: Mapping[str, Text], findings: Mapping[str, Iterable[DetectedValue]], level: Level) -> Score:
     result = Score()
     for identity, text in texts.items():
         _score_text(result, text, list(findings.get(identity, ())), level)
     return result
 
 
-def _score_text(result: Score, text: Text, findings: list[FoundValue], level: Level) -> None:
+def _score_text(result: Score, text: Text, findings: list[DetectedValue], level: Level) -> None:
     required = [row for row in text.rows if row.positive and row.strong]
     unsure = [row for row in text.rows if row.positive and not row.strong]
     refused = [
@@ -114,7 +114,7 @@ def _score_text(result: Score, text: Text, findings: list[FoundValue], level: Le
 
 
 def _judged(
-    text: Text, finding: FoundValue, required: list[Row], unsure: list[Row], refused: list[Row], level: Level
+    text: Text, finding: DetectedValue, required: list[Row], unsure: list[Row], refused: list[Row], level: Level
 ) -> bool:
     if any(min(row.end, finding.end) > max(row.start, finding.start) for row in unsure):
         return False
@@ -127,11 +127,11 @@ def _judged(
     )
 
 
-def _overlap(row: Row, finding: FoundValue) -> bool:
+def _overlap(row: Row, finding: DetectedValue) -> bool:
     return min(row.end, finding.end) > max(row.start, finding.start)
 
 
-def _names(row: Row, finding: FoundValue, level: Level) -> bool:
+def _names(row: Row, finding: DetectedValue, level: Level) -> bool:
     if level == "category":
         return finding.category == row.category
     return finding.label == row.label or (row.category == "secret" and finding.label in CATCH_ALL)

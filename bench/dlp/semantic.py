@@ -65,7 +65,7 @@ class Scored:
         return best if domains[best] >= THRESHOLD else topic_head.OUT_OF_SCOPE
 
     @property
-    def wanted_topic(self) -> str:
+    def expected_topic(self) -> str:
         return topic_head.LABELS[self.row["label"].removeprefix("topic:")]
 
 
@@ -129,9 +129,9 @@ def _shares(scored: Sequence[Scored], key: Callable[[Scored], str]) -> dict[str,
 def _confusion(judged: Sequence[Scored]) -> dict[str, dict[str, int]]:
     table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for one in judged:
-        labels_found = [label for label in sets.CLASSES if one.scores[label] >= THRESHOLD]
+        detected_labels = [label for label in sets.CLASSES if one.scores[label] >= THRESHOLD]
         name = one.row["label"] if one.row["is_positive"] else "harmless"
-        table[name][" and ".join(labels_found) or "nothing"] += 1
+        table[name][" and ".join(detected_labels) or "nothing"] += 1
     return {name: dict(counts) for name, counts in table.items()}
 
 
@@ -140,14 +140,14 @@ def topics(scored: Sequence[Scored], folds: dict[str, int]) -> dict[str, Any]:
     judged = [one for one in scored if one.row["label"].startswith("topic:")]
     table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for one in judged:
-        table[one.wanted_topic][one.topic] += 1
-    within = [one for one in judged if one.wanted_topic != topic_head.OUT_OF_SCOPE]
+        table[one.expected_topic][one.topic] += 1
+    within = [one for one in judged if one.expected_topic != topic_head.OUT_OF_SCOPE]
     return {
-        "accuracy": round(statistics.mean(one.topic == one.wanted_topic for one in judged), 4),
-        "of texts with a topic": round(statistics.mean(one.topic == one.wanted_topic for one in within), 4),
+        "accuracy": round(statistics.mean(one.topic == one.expected_topic for one in judged), 4),
+        "of texts with a topic": round(statistics.mean(one.topic == one.expected_topic for one in within), 4),
         "by fold": [
             round(
-                statistics.mean(one.topic == one.wanted_topic for one in judged if folds[one.row["group"]] == fold), 4
+                statistics.mean(one.topic == one.expected_topic for one in judged if folds[one.row["group"]] == fold), 4
             )
             for fold in range(FOLDS)
         ],

@@ -15,7 +15,7 @@ MAX_LINES: Final = 450
 #: The modules of a family (ARCHITECTURE.md), and of a provider's or a dialect's folder.
 USUAL_NAMES: Final = frozenset({"routes", "schemas", "service", "table", "variants", "policy_records", "dialect"})
 #: In these folders, the recipes of CONTRIBUTING or a table name one module for each thing of a kind.
-ONE_MODULE_EACH: Final = {
+ONE_MODULE_PER_KIND: Final = {
     "gatehouse.engine.stages": "one module for each stage",
     "gatehouse.detection.validators": "one module for each kind of value",
     "gatehouse.foundation.siem.senders": "one module for each kind of receiver",
@@ -47,7 +47,9 @@ def importers(modules: Mapping[str, str]) -> dict[str, set[str]]:
 
 def stands_alone(name: str) -> bool:
     """Return whether the name of a module says that it is a file of its own, however short."""
-    return name.rpartition(".")[2] in USUAL_NAMES or any(name.startswith(f"{folder}.") for folder in ONE_MODULE_EACH)
+    return name.rpartition(".")[2] in USUAL_NAMES or any(
+        name.startswith(f"{folder}.") for folder in ONE_MODULE_PER_KIND
+    )
 
 
 def owners(name: str, imported_by: Mapping[str, set[str]]) -> list[str]:

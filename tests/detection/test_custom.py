@@ -350,10 +350,10 @@ def test_a_search_that_takes_too_long_is_stopped_and_the_others_continue(monkeyp
     greedy = custom_pattern("greedy", "greedy", "greedy", "a(?:[^b]*b)?")
     matcher = Matcher([greedy, own("c+")])
     results: list[Finding] = []
-    with pytest.raises(SearchAborted) as given_up:
+    with pytest.raises(SearchAborted) as aborted:
         for part in matcher.scan_in_slices("a" * 300_000 + "ccc"):
             results += part
-    assert given_up.value.sources == ("greedy",)
+    assert aborted.value.sources == ("greedy",)
     assert [(f.start, f.end) for f in results if f.source == "own"] == [(300_000, 300_003)]
 
 

@@ -54,7 +54,7 @@ def _asker(server: GatehouseServer) -> str:
     return server.new_key()
 
 
-class HeldRequest:
+class WaitingRequest:
     """A request that waits."""
 
     def __init__(self, server: GatehouseServer, client: httpx2.AsyncClient, **body: Any) -> None:
@@ -83,52 +83,52 @@ class HeldRequest:
 
 
 async def test_a_decision_can_be_sent_to_another_worker(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
-    held_request = HeldRequest(server, client)
-    approval = await held_request.until("pending")
-    holder = held_request.worker()
+    waiting_request = WaitingRequest(server, client)
+    approval = await waiting_request.until("pending")
+    holder = waiting_request.worker()
     # Now only the other worker can answer.
     holder.suspend()
     try:
         decided = await client.post(f"{BASE}/{approval}/approve", json={"reason": "a test"})
         assert decided.status_code == 200, decided.text
-        assert not held_request.answer.done()
+        assert not waiting_request.answer.done()
     finally:
         holder.resume()
-    answer = await held_request.answer
+    answer = await waiting_request.answer
     assert (answer.status_code, answer.headers["x-dlp-action"]) == (200, "PROMPT")
 
 
 async def test_an_answer_can_be_held_for_approval_too(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
-    held_request = HeldRequest(server, client, model="sandbox/echo")
+    waiting_request = WaitingRequest(server, client, model="sandbox/echo")
     query = "SELECT id::text FROM approvals WHERE request_id = %s AND direction = %s"
     for direction in ("input", "output"):
         async with asyncio.timeout(WAIT - 2):
-            while not (rows := server.sql(query, [held_request.request_id, direction])):
+            while not (rows := server.sql(query, [waiting_request.request_id, direction])):
                 await asyncio.sleep(0.02)
-        assert not held_request.answer.done()
+        assert not waiting_request.answer.done()
         await client.post(f"{BASE}/{rows[0][0]}/approve", json={})
-    answer = await held_request.answer
+    answer = await waiting_request.answer
     assert answer.status_code == 200
     assert CARD in answer.text
 
 
 async def test_many_requests_are_decided_independently(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
-    requests = [HeldRequest(server, client) for _ in range(12)]
-    for number, held_request in enumerate(requests):
-        approval = await held_request.until("pending")
+    requests = [WaitingRequest(server, client) for _ in range(12)]
+    for number, waiting_request in enumerate(requests):
+        approval = await waiting_request.until("pending")
         verb = "deny" if number % 2 else "approve"
         assert (await client.post(f"{BASE}/{approval}/{verb}", json={})).status_code == 200
-    answers = [await held_request.answer for held_request in requests]
+    answers = [await waiting_request.answer for waiting_request in requests]
     assert [answer.status_code for answer in answers] == [200, 403] * 6
     assert answers[1].headers["x-dlp-action"] == "CANCEL"
     assert answers[1].json()["error"]["type"] == "dlp_violation"
 
 
 async def test_a_stream_sends_comments_until_it_continues(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
-    held_request = HeldRequest(server, client, stream=True)
-    approval = await held_request.until("pending")
+    waiting_request = WaitingRequest(server, client, stream=True)
+    approval = await waiting_request.until("pending")
     await client.post(f"{BASE}/{approval}/approve", json={})
-    answer = await held_request.answer
+    answer = await waiting_request.answer
     assert answer.status_code == 200
     assert answer.text.startswith(": waiting for approval")
     assert answer.text.endswith("data: [DONE]\n\n")
@@ -136,11 +136,11 @@ async def test_a_stream_sends_comments_until_it_continues(server: GatehouseServe
 
 async def test_an_undecided_approval_expires(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     began = time.monotonic()
-    held_request = HeldRequest(server, client)
-    answer = await held_request.answer
+    waiting_request = WaitingRequest(server, client)
+    answer = await waiting_request.answer
     assert WAIT <= time.monotonic() - began < WAIT + 5
     assert (answer.status_code, answer.headers["x-dlp-action"]) == (403, "CANCEL")
-    approval = await held_request.until("expired")
+    approval = await waiting_request.until("expired")
     decided = await client.post(f"{BASE}/{approval}/approve", json={})
     assert (decided.status_code, decided.json()["status"]) == (409, "expired")
 
@@ -148,21 +148,21 @@ async def test_an_undecided_approval_expires(server: GatehouseServer, client: ht
 async def test_the_approval_of_a_disconnected_client_is_cancelled(
     server: GatehouseServer, client: httpx2.AsyncClient
 ) -> None:
-    held_request = HeldRequest(server, client)
-    await held_request.until("pending")
-    held_request.answer.cancel()
-    await held_request.until("cancelled", patience=WAIT - 3)
+    waiting_request = WaitingRequest(server, client)
+    await waiting_request.until("pending")
+    waiting_request.answer.cancel()
+    await waiting_request.until("cancelled", patience=WAIT - 3)
 
 
 async def test_a_killed_workers_requests_are_cancelled(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
-    held_request = HeldRequest(server, client)
-    approval = await held_request.until("pending")
+    waiting_request = WaitingRequest(server, client)
+    approval = await waiting_request.until("pending")
     # The timeout is so long that only the next worker can end the approval.
     server.sql("UPDATE approvals SET expires_at = now() + interval '1 hour' WHERE id = %s", [approval])
-    held_request.worker().kill()
+    waiting_request.worker().kill()
     with pytest.raises(httpx2.HTTPError):
-        await held_request.answer
-    await held_request.until("cancelled", patience=60)
+        await waiting_request.answer
+    await waiting_request.until("cancelled", patience=60)
     decided = await client.post(f"{BASE}/{approval}/approve", json={})
     assert (decided.status_code, decided.json()["status"]) == (409, "cancelled")
     while len(server.workers) < 2:
@@ -172,13 +172,13 @@ async def test_a_killed_workers_requests_are_cancelled(server: GatehouseServer, 
 async def test_events_of_an_approved_request_have_the_status_approved(
     server: GatehouseServer, client: httpx2.AsyncClient
 ) -> None:
-    held_request = HeldRequest(server, client)
-    approval = await held_request.until("pending")
+    waiting_request = WaitingRequest(server, client)
+    approval = await waiting_request.until("pending")
     await client.post(f"{BASE}/{approval}/approve", json={})
-    await held_request.answer
+    await waiting_request.answer
     query = "SELECT status, action, severity, source FROM dlp_events WHERE request_id = %s AND direction = 'input'"
     deadline = time.monotonic() + 60
-    while not (rows := server.sql(query, [held_request.request_id])):
+    while not (rows := server.sql(query, [waiting_request.request_id])):
         assert time.monotonic() < deadline, "no event"
         await asyncio.sleep(0.05)
     assert rows == [("approved", "prompt", "high", "organization")]
@@ -186,10 +186,10 @@ async def test_events_of_an_approved_request_have_the_status_approved(
 
 async def test_a_restart_cancels_waiting_requests(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     """This is the last test, because it restarts the server."""
-    held_request = HeldRequest(server, client)
-    approval = await held_request.until("pending")
+    waiting_request = WaitingRequest(server, client)
+    approval = await waiting_request.until("pending")
     assert server.stop() == 0
-    (result,) = await asyncio.gather(held_request.answer, return_exceptions=True)
+    (result,) = await asyncio.gather(waiting_request.answer, return_exceptions=True)
     assert result.status_code == 500 if isinstance(result, httpx2.Response) else isinstance(result, httpx2.HTTPError)
     server.start()
     assert (await client.get(f"{BASE}/{approval}")).json()["status"] == "cancelled"

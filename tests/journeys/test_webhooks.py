@@ -117,14 +117,14 @@ async def test_one_event_is_announced_per_request_with_findings(
     def finding_key(finding: dict[str, Any]) -> tuple[str, str, str]:
         return finding["entity_type"], finding["action_taken"], finding["direction"]
 
-    def all_found(findings: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
+    def finding_keys(findings: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
         """Return all findings, because rules of other tests may find the same cards."""
         return set(map(finding_key, findings))
 
     cards, echo = ("credit_card", "REDACT", "input"), ("echo", "BLOCK", "output")
     mails = {("email", "LOG_ONLY", "input"), ("email", "LOG_ONLY", "output")}
     plain = got("plain")
-    assert {request: (finding_key(result), all_found(result["findings"])) for request, result in plain.items()} == {
+    assert {request: (finding_key(result), finding_keys(result["findings"])) for request, result in plain.items()} == {
         called[0]: (echo, {cards, echo}), called[1]: (echo, {cards, echo}),
         called[2]: (cards, {cards}), called[6]: (cards, {cards}),
     }  # fmt: skip
@@ -135,7 +135,7 @@ async def test_one_event_is_announced_per_request_with_findings(
         assert finding_key(both[request]) == ("email", "LOG_ONLY", "input")
         assert both[request]["findings"] == []
     for request in called[2:5]:
-        assert all_found(both[request]["logged"]) == mails
+        assert finding_keys(both[request]["logged"]) == mails
     for path, ids in (("webhooks", hooks), ("dlp-rules", rules)):
         for id_ in ids:
             await admin.delete(f"/api/admin/{path}/{id_}")

@@ -47,8 +47,8 @@ class StandIn:
 
     def recognize(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
         self.batches.append(list(texts))
-        asked_for = [Finding(0, 0, label, 1.0, label) for label in labels]
-        return [[*self._obey(text), *asked_for] for text in texts]
+        configured_findings = [Finding(0, 0, label, 1.0, label) for label in labels]
+        return [[*self._obey(text), *configured_findings] for text in texts]
 
     def classify(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
         """The score of each label is the number of calls so far, divided by a thousand."""

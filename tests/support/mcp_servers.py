@@ -232,7 +232,7 @@ async def recorded(platform: RunningPlatform, tenant: Tenant) -> list[dict[str, 
     return sorted(await platform.audit(tenant, "mcp.tool_call"), key=lambda event: event["timestamp"])
 
 
-async def wait_until_held(tenant: Tenant) -> dict[str, Any]:
+async def wait_for_approval(tenant: Tenant) -> dict[str, Any]:
     """Wait for a call that is held, and return its approval."""
     async with asyncio.timeout(30):
         while True:

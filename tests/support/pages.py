@@ -9,7 +9,7 @@ from tests.support.platform import PASSWORD, RunningPlatform
 
 
 @dataclass
-class FoundForm:
+class PageForm:
     action: str
     fields: dict[str, str] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
@@ -18,17 +18,17 @@ class FoundForm:
 class _Forms(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.forms: list[FoundForm] = []
+        self.forms: list[PageForm] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {name: value or "" for name, value in attrs}
         if tag == "form":
-            self.forms.append(FoundForm(attributes["action"], attributes=attributes))
+            self.forms.append(PageForm(attributes["action"], attributes=attributes))
         elif tag == "input":
             self.forms[-1].fields[attributes["name"]] = attributes.get("value", "")
 
 
-def forms_of(answer: httpx2.Response) -> list[FoundForm]:
+def forms_of(answer: httpx2.Response) -> list[PageForm]:
     result = _Forms()
     result.feed(answer.text)
     return result.forms

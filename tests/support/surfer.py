@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 import httpx2
-from tests.support.pages import FoundForm, forms_of
+from tests.support.pages import PageForm, forms_of
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Surfer:
             await self.follow()
         return self.page
 
-    def form(self, action: str) -> FoundForm:
+    def form(self, action: str) -> PageForm:
         return next(form for form in forms_of(self.page) if form.action == action)
 
     async def submit(self, action: str, /, *, files: Any = None, **typed: str) -> httpx2.Response:

@@ -12,7 +12,7 @@ from bench.dlp.peers.engines import Finding
 from bench.dlp.peers.labels import NAMES, Named
 from bench.dlp.quality import judged
 from bench.dlp.rows import Row, Text, load
-from bench.dlp.scoring import FoundValue, Level, score
+from bench.dlp.scoring import DetectedValue, Level, score
 
 Texts: TypeAlias = dict[str, Text]
 #: the findings by text
@@ -71,9 +71,9 @@ def false_findings(sets: Mapping[str, Texts], findings: Mapping[str, Findings], 
     return 1000 * sum(score.total.wrong for score in scores) / sum(score.texts for score in scores)
 
 
-def findings_by_text(findings: Findings, named: Named) -> dict[str, list[FoundValue]]:
+def findings_by_text(findings: Findings, named: Named) -> dict[str, list[DetectedValue]]:
     return {
-        identity: sorted({FoundValue(start, end, *named[name]) for start, end, name, _ in item})
+        identity: sorted({DetectedValue(start, end, *named[name]) for start, end, name, _ in item})
         for identity, item in findings.items()
     }
 

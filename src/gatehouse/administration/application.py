@@ -83,12 +83,12 @@ def _match_by_prefix(included: BaseRoute) -> None:
     operations.
     """
     prefixes = tuple({(context.path or "").partition("{")[0] for context in iter_route_contexts([included])})
-    match_each_route = included.matches
+    match_included_routes = included.matches
 
     def matches(scope: Scope) -> tuple[Match, Scope]:
         if not scope.get("root_path") and not scope["path"].startswith(prefixes):
             return Match.NONE, {}
-        return match_each_route(scope)
+        return match_included_routes(scope)
 
     included.matches = matches  # type: ignore[method-assign]
 

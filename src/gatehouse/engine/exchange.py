@@ -308,7 +308,7 @@ class Exchange(CallerResults, kw_only=True):
     #: the tools that the gateway runs in this call (`engine.tool_runs.forms.RunForm`); None if it runs none
     tool_run: Any = None
     #: whether the client's stream began before the call, in order to wait for an approval
-    stream_held: bool = False
+    stream_awaits_approval: bool = False
     #: whether the request is a copy for a shadow (`routing.shadows`)
     shadow: bool = False
 

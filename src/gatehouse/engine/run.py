@@ -34,7 +34,7 @@ from gatehouse.engine.routing.attempts import Attempts
 from gatehouse.engine.routing.chain import Chooser
 from gatehouse.engine.routing.shadows import Shadows
 from gatehouse.engine.settling import InFlight, Settlement
-from gatehouse.engine.streaming import HeldStream
+from gatehouse.engine.streaming import ApprovalStream
 from gatehouse.engine.timing import timed
 from gatehouse.engine.tool_runs.running import ToolRuns
 from gatehouse.engine.verdict import ALLOW, Hold
@@ -157,7 +157,7 @@ class Engine:
             finally:
                 del result
             if hold is not None:
-                if call_request.call.stream and not exchange.stream_held:
+                if call_request.call.stream and not exchange.stream_awaits_approval:
                     return await self._hold_stream(request, self._proceed(request, x, steps, hold))
                 await self._approved(hold, call_request)
         assert isinstance(x, Admitted)
@@ -170,10 +170,10 @@ class Engine:
     async def _hold_stream(self, request: InFlight, work: Coroutine[Any, Any, Answer]) -> Answer:
         """Begin the stream at once, and continue it when a person has decided."""
         exchange = request.exchange
-        exchange.stream_held = True
+        exchange.stream_awaits_approval = True
         await request.recorder.opened(exchange)
         recorded = self._settling.recorded(work, request)
-        stream = HeldStream(recorded, request.dialect, self._settling, exchange, request.recorder)
+        stream = ApprovalStream(recorded, request.dialect, self._settling, exchange, request.recorder)
         return Answer(status=200, headers=event_stream_headers(exchange), stream=stream, exchange=exchange)
 
     async def _reply(self, x: Admitted, exchange: Exchange) -> Reply:

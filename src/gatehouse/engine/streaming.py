@@ -150,7 +150,7 @@ class AnswerStream(Blocks):
         assert reply.events is not None
         async for block in reply.events:
             permitted = await guard.push(block)
-            if guard.held_bytes + guard.kept_characters > self._ports.max_response_bytes:
+            if guard.pending_bytes + guard.kept_characters > self._ports.max_response_bytes:
                 raise ProviderFailed("reply_too_large")
             if reply.finished:
                 permitted += await guard.finish()
@@ -244,7 +244,7 @@ class AnswerStream(Blocks):
             exchange.provider_latency_ms = self._settling.since(exchange.identified.received.started)
 
 
-class HeldStream(Blocks):
+class ApprovalStream(Blocks):
     """A stream that begins before its call, in order to wait for an approval. `work` returns the answer and records the
     request. If the client disconnects before the stream is read, this class records the request."""
 

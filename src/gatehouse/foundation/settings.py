@@ -314,7 +314,7 @@ class Settings(CommonSettings):
         return MailSettings(parse_smtp_url(self.smtp_url.get_secret_value()), self.mail_from, self.public_url)
 
     @property
-    def connections_each(self) -> int:
+    def connections_per_provider(self) -> int:
         """Returns the limit of concurrent calls to one provider. Because of it, a provider that does not respond leaves
         connections for other providers."""
         return self.provider_max_connections_each or (self.provider_max_connections + 1) // 2

@@ -134,7 +134,10 @@ class OutpostHost:
         self.spend, self.peers = self._make_budget(folder)
         guard = EgressGuard(settings.egress_allowlist, settings.egress_policy)
         self.outbound = open_outbound(
-            settings.outbound, settings.provider_max_connections, guard, max_per_provider=settings.connections_each
+            settings.outbound,
+            settings.provider_max_connections,
+            guard,
+            max_per_provider=settings.connections_per_provider,
         )
         self.journal = _journal(settings)
         audit = AuditLog(

@@ -54,9 +54,9 @@ def test_data_that_is_not_text_is_not_decoded(text: str) -> None:
 @pytest.mark.parametrize("encoded", ENCODED.values(), ids=ENCODED.keys())
 def test_encoded_text_is_among_the_candidates(encoded: str) -> None:
     text = f"the card: {encoded} it is"
-    found_candidates = candidates(text)
-    assert found_candidates[0][0] >= len("the card: ")
-    assert found_candidates[-1][1] <= len(text) - len(" it is")
+    decoded_candidates = candidates(text)
+    assert decoded_candidates[0][0] >= len("the card: ")
+    assert decoded_candidates[-1][1] <= len(text) - len(" it is")
 
 
 @pytest.mark.parametrize(

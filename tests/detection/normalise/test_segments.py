@@ -30,7 +30,7 @@ def wrapped(text: str, columns: int, end: str) -> str:
     return end.join(text[place : place + columns] for place in range(0, len(text), columns))
 
 
-def texts_found(text: str, source: str) -> list[str]:
+def segment_texts(text: str, source: str) -> list[str]:
     return [text[finding.start : finding.end] for finding in BUILT.scan(text) if finding.source == source]
 
 
@@ -63,7 +63,7 @@ UNCHANGED = {("separators", source) for source, value in VALUES.items() if not {
 def test_values_in_quoted_printable_are_found(name: str, source: str) -> None:
     quote = QUOTED[name]
     for text in in_contexts("Gr=C3=BC=C3=9Fe, " + quote(VALUES[source])):
-        assert any(quote(VALUES[source]).startswith(item[:20]) for item in texts_found(text, source)), text[:80]
+        assert any(quote(VALUES[source]).startswith(item[:20]) for item in segment_texts(text, source)), text[:80]
 
 
 def test_letters_of_quoted_printable_are_read() -> None:
@@ -112,7 +112,7 @@ def test_values_after_text_that_is_not_ascii_are_found(
 ) -> None:
     encoded = encode((beginning + VALUES[source]).encode(encoding))
     for text in in_contexts(encoded):
-        [value] = texts_found(text, source)
+        [value] = segment_texts(text, source)
         assert encoded.endswith(value)
         # The letters of Windows-1251 are not read as text, and a slash ends the text before a segment.
         assert encoding in {"cp1251", "utf-8-sig"} or value == encoded
@@ -137,7 +137,7 @@ def test_values_in_shifted_segments_are_found(source: str, encoding: str, before
     for encode in ENCODE.values():
         encoded = before + encode(VALUES[source].encode(encoding))
         for text in in_contexts(encoded):
-            [value] = texts_found(text, source)
+            [value] = segment_texts(text, source)
             assert encoded.endswith(value)
 
 
@@ -147,7 +147,7 @@ def test_values_in_segments_whose_beginning_is_cut_off_are_found(source: str, cu
     for encode in ENCODE.values():
         encoded = encode(f"number {VALUES[source]} is it".encode())[cut:]
         for text in in_contexts(encoded):
-            assert texts_found(text, source) == [encoded]
+            assert segment_texts(text, source) == [encoded]
 
 
 @pytest.mark.parametrize("source", VALUES)
@@ -159,12 +159,12 @@ def test_values_in_wrapped_segments_are_found(source: str, columns: int, end: st
             data = ((LOREM * 80)[:size] + f" {VALUES[source]} " + LOREM * 2).encode()
             encoded = wrapped(encode(data), columns, end)
             for text in in_contexts(encoded):
-                assert len(texts_found(text, source)) == 1
+                assert len(segment_texts(text, source)) == 1
 
 
 def test_a_value_of_a_wrapped_segment_is_redacted_with_all_that_encodes_it() -> None:
     encoded = wrapped(base64(f"{LOREM}{VALUES['credit-card']} {LOREM}".encode()), 64, "\r\n")
-    assert texts_found(f"see:\r\n{encoded}\r\nend", "credit-card") == [encoded]
+    assert segment_texts(f"see:\r\n{encoded}\r\nend", "credit-card") == [encoded]
 
 
 @pytest.mark.parametrize("source", VALUES)
@@ -178,14 +178,14 @@ def test_values_that_are_encoded_twice_are_found(source: str) -> None:
         "".join(f"%{byte:02X}" for byte in base64(value).encode()),
     ):
         for text in in_contexts(encoded):
-            assert texts_found(text, source) == [encoded]
+            assert segment_texts(text, source) == [encoded]
     lines = wrapped(base64((LOREM * 9).encode() + value + b" " + (LOREM * 9).encode()), 76, "\n")
-    assert len(texts_found(wrapped(base64(lines.encode()), 76, "\n"), source)) == 1
+    assert len(segment_texts(wrapped(base64(lines.encode()), 76, "\n"), source)) == 1
 
 
 def test_a_value_that_looks_encoded_itself_is_found_in_a_segment() -> None:
     encoded = base64(b"4242424242424242")
-    assert texts_found(f"card {encoded}", "credit-card") == [encoded]
+    assert segment_texts(f"card {encoded}", "credit-card") == [encoded]
 
 
 RANDOM = random.Random(20)

@@ -167,8 +167,8 @@ def test_a_match_across_a_line_break_is_found_in_pieces() -> None:
 def test_only_the_longest_match_is_held_back() -> None:
     matcher = Matcher((CARD, KEY, ADDRESS, BLOCK))
     _, released = scanned("word " * 400, [10], (matcher,))
-    held_back_characters = [10 * turn - cut for turn, cut in enumerate(released[:-1])]
-    assert max(held_back_characters) <= 46 + 30 + 2 * STEP_CHARACTERS + 10
+    delayed_characters = [10 * turn - cut for turn, cut in enumerate(released[:-1])]
+    assert max(delayed_characters) <= 46 + 30 + 2 * STEP_CHARACTERS + 10
 
 
 def test_an_opening_holds_back_only_text_from_its_position() -> None:

@@ -25,7 +25,7 @@ OWN = Matcher(
 )
 
 
-def held_back(text: str, matchers: tuple[Matcher, ...] = (BUILT,)) -> int:
+def delayed_characters_of(text: str, matchers: tuple[Matcher, ...] = (BUILT,)) -> int:
     """Return the number of held back characters at the end of a text that may continue."""
     scanner = Scanner(matchers)
     scanner.push("So it is said, in many words and in few. " * 20 + text)
@@ -63,7 +63,7 @@ def held_back(text: str, matchers: tuple[Matcher, ...] = (BUILT,)) -> int:
     ],
 )
 def test_only_text_that_may_become_a_value_is_held_back(text: str, most: int) -> None:
-    assert held_back(text) <= most
+    assert delayed_characters_of(text) <= most
 
 
 @pytest.mark.parametrize(
@@ -81,35 +81,35 @@ def test_only_text_that_may_become_a_value_is_held_back(text: str, most: int) ->
     ],
 )
 def test_text_that_may_become_a_value_is_held_back(text: str, least: int) -> None:
-    assert held_back(text) >= least
+    assert delayed_characters_of(text) >= least
 
 
 def test_custom_patterns_hold_back_only_text_that_they_may_match() -> None:
-    assert held_back("The quick brown fox jumps over the lazy dog", (BUILT, OWN)) <= 4
-    assert held_back("a letter of BEGIN and so on", (BUILT, OWN)) == len("BEGIN and so on")
+    assert delayed_characters_of("The quick brown fox jumps over the lazy dog", (BUILT, OWN)) <= 4
+    assert delayed_characters_of("a letter of BEGIN and so on", (BUILT, OWN)) == len("BEGIN and so on")
 
 
 def test_prose_is_released_word_by_word() -> None:
     text = "The quick brown fox jumps over the lazy dog, and nobody knows why he did so again and again. " * 20
     scanner = Scanner((BUILT,))
-    held_back_characters = []
+    delayed_characters = []
     for place in range(0, len(text), 5):
         scanner.push(text[place : place + 5])
         _, released = scanner.advance(final=False)
-        held_back_characters.append(min(place + 5, len(text)) - released)
-    assert max(held_back_characters) <= STEP_CHARACTERS + 20
-    assert sum(held_back_characters) / len(held_back_characters) <= STEP_CHARACTERS
+        delayed_characters.append(min(place + 5, len(text)) - released)
+    assert max(delayed_characters) <= STEP_CHARACTERS + 20
+    assert sum(delayed_characters) / len(delayed_characters) <= STEP_CHARACTERS
 
 
 def test_text_that_needs_a_search_waits_for_the_next_one() -> None:
     text = 'In 1987 there were 12 of them; it was "fine" then, and on Monday it wasn\'t. ' * 20
     scanner = Scanner((BUILT,))
-    held_back_characters = []
+    delayed_characters = []
     for place in range(0, len(text), 5):
         scanner.push(text[place : place + 5])
         _, released = scanner.advance(final=False)
-        held_back_characters.append(min(place + 5, len(text)) - released)
-    assert max(held_back_characters) <= SEARCH_STEP_CHARACTERS + 62 + STEP_CHARACTERS
+        delayed_characters.append(min(place + 5, len(text)) - released)
+    assert max(delayed_characters) <= SEARCH_STEP_CHARACTERS + 62 + STEP_CHARACTERS
 
 
 EXAMPLES = sorted({text for pattern in BUILT_IN for text in (*pattern.examples, *pattern.counterexamples)})

@@ -131,8 +131,8 @@ def nested(value: Any, levels: int = 90) -> Any:
     return value
 
 
-def many(size: int, element: Callable[[int], Any], bytes_each: int) -> list[Any]:
-    return [element(number) for number in range(size // bytes_each)]
+def many(size: int, element: Callable[[int], Any], element_bytes: int) -> list[Any]:
+    return [element(number) for number in range(size // element_bytes)]
 
 
 BODIES: dict[str, Make] = {

@@ -30,7 +30,7 @@ MIB: Final = 1024 * KIB
 #: Sizes in bytes. From the first size on, the fixed costs at the beginning of a text no longer matter.
 SIZES: Final = (64 * KIB, 640 * KIB, 10 * MIB)
 #: Smaller sizes for the tests that run for each of the many kinds of text.
-SIZES_OF_EACH_KIND: Final = (64 * KIB, 640 * KIB, 4 * MIB)
+SIZES_BY_KIND: Final = (64 * KIB, 640 * KIB, 4 * MIB)
 #: Highest permitted ratio of the cost of a further byte up to the last size to that up to the second size. Slices end
 #: at different positions.
 MAX_GROWTH: Final = 1.05
@@ -85,7 +85,7 @@ def examiner(policy: DlpPolicy, direction: str = "input") -> Examiner:
     return Examiner(Inspection(policy), NoDetectors(), options, direction)
 
 
-def assert_each_byte_costs_the_same(counter: RepeatedWork, work: Work, sizes: tuple[int, ...] = SIZES) -> None:
+def assert_bytes_cost_the_same(counter: RepeatedWork, work: Work, sizes: tuple[int, ...] = SIZES) -> None:
     """Assert that each further byte costs the same. `work` returns the actual size and the work to count for a size."""
     # The first run fills the caches that all texts share.
     work(sizes[0])[1]()
@@ -118,13 +118,13 @@ def scanning(counter: RepeatedWork, make: Callable[[int], str], *matchers: Match
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_scan_of_a_text_of_any_kind(counter: RepeatedWork, name: str) -> None:
     make = of_blocks(TEXTS[name], blocks_of_prose=BLOCKS_OF_PROSE if name in MANY else 0)
-    assert_each_byte_costs_the_same(counter, scanning(counter, make), SIZES_OF_EACH_KIND)
+    assert_bytes_cost_the_same(counter, scanning(counter, make), SIZES_BY_KIND)
 
 
 def test_a_scan_of_near_matches_of_each_pattern(counter: RepeatedWork) -> None:
     period = "".join(make(BLOCK)[: BLOCK // 4] + of_prose(BLOCK)[: BLOCK * 3 // 4] for _, make in near_matches())
     assert len(period) > 64 * BLOCK
-    assert_each_byte_costs_the_same(counter, scanning(counter, repeated(period)), (MIB // 2, MIB, 10 * MIB))
+    assert_bytes_cost_the_same(counter, scanning(counter, repeated(period)), (MIB // 2, MIB, 10 * MIB))
 
 
 OWN: Final = {
@@ -139,7 +139,7 @@ OWN: Final = {
 def test_a_scan_for_custom_patterns(counter: RepeatedWork, name: str) -> None:
     matcher = Matcher([custom_pattern("p", "p", "secret", OWN[name], context=("card",))])
     make = of_blocks(repeated(f"card {CARD} "), blocks_of_prose=63)
-    assert_each_byte_costs_the_same(counter, scanning(counter, make, matcher), (MIB // 4, 5 * MIB // 4, 10 * MIB))
+    assert_bytes_cost_the_same(counter, scanning(counter, make, matcher), (MIB // 4, 5 * MIB // 4, 10 * MIB))
 
 
 def test_reusing_counts_changes_neither_findings_nor_counts(counter: RepeatedWork) -> None:
@@ -184,7 +184,7 @@ def test_the_whole_inspection_of_a_request(counter: RepeatedWork, policy: DlpPol
         body = BODIES[name](size)
         return size, lambda: asyncio.run(inspect_request(body, examiner(policy), {}, size))
 
-    assert_each_byte_costs_the_same(counter, of_size)
+    assert_bytes_cost_the_same(counter, of_size)
 
 
 def test_the_whole_inspection_of_an_answer(counter: RepeatedWork, policy: DlpPolicy) -> None:
@@ -197,7 +197,7 @@ def test_the_whole_inspection_of_an_answer(counter: RepeatedWork, policy: DlpPol
 
         return size, lambda: asyncio.run(work())
 
-    assert_each_byte_costs_the_same(counter, of_size)
+    assert_bytes_cost_the_same(counter, of_size)
 
 
 @pytest.mark.parametrize("name", ["prose", "cards", "one letter", "escapes", "bits", "base64 of chance"])
@@ -221,7 +221,7 @@ def test_the_cost_of_a_streamed_text_is_proportional_to_its_size(
 
         return len(text), lambda: asyncio.run(work())
 
-    assert_each_byte_costs_the_same(counter, of_size)
+    assert_bytes_cost_the_same(counter, of_size)
 
 
 def test_the_counts_detect_quadratic_cost(counter: RepeatedWork) -> None:
@@ -232,4 +232,4 @@ def test_the_counts_detect_quadratic_cost(counter: RepeatedWork) -> None:
         return size, lambda: [len("") for number in range(slices) for _ in range(number // 64)]
 
     with pytest.raises(AssertionError):
-        assert_each_byte_costs_the_same(counter, of_size)
+        assert_bytes_cost_the_same(counter, of_size)

@@ -69,8 +69,8 @@ async def test_the_limit_of_an_answer_is_the_field_of_its_dialect(
     dialect: str, limits: dict[str, Any], output: int
 ) -> None:
     talk: dict[str, Any] = {"input": "hi"} if dialect == "openai_responses" else {"messages": TEXT}
-    bound_found = await bounded({"model": "acme/m", **talk, **limits}, dialect)
-    assert output <= bound_found.tokens <= output + FRAME
+    computed_bound = await bounded({"model": "acme/m", **talk, **limits}, dialect)
+    assert output <= computed_bound.tokens <= output + FRAME
 
 
 async def test_a_caller_limit_above_the_catalogs_is_reserved_in_full() -> None:
@@ -80,9 +80,9 @@ async def test_a_caller_limit_above_the_catalogs_is_reserved_in_full() -> None:
 
 @pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens", "max_output_tokens", "n"])
 async def test_embeddings_have_no_output_limit_and_cost_only_their_input(field: str) -> None:
-    bound_found = await bounded({**EMBED, field: 1_000}, "openai_embeddings", cost_per_output_token=None)
-    assert bound_found.nano_usd
-    assert bound_found.tokens <= FRAME
+    computed_bound = await bounded({**EMBED, field: 1_000}, "openai_embeddings", cost_per_output_token=None)
+    assert computed_bound.nano_usd
+    assert computed_bound.tokens <= FRAME
 
 
 async def test_a_list_of_tokens_or_texts_counts_in_full() -> None:
@@ -98,10 +98,10 @@ async def test_a_list_of_tokens_or_texts_counts_in_full() -> None:
     ],
 )
 async def test_impossible_limits_do_not_overflow(body: dict[str, Any]) -> None:
-    bound_found = await bounded(body, cost_per_output_token=Decimal(1))
-    assert 10**9 <= bound_found.tokens <= 10**13
-    assert bound_found.nano_usd is not None
-    assert bound_found.nano_usd <= 10**16
+    computed_bound = await bounded(body, cost_per_output_token=Decimal(1))
+    assert 10**9 <= computed_bound.tokens <= 10**13
+    assert computed_bound.nano_usd is not None
+    assert computed_bound.nano_usd <= 10**16
 
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://x.example/y.png"}}
@@ -167,11 +167,11 @@ async def test_a_rejected_prediction_is_charged_as_output() -> None:
 
 @pytest.mark.parametrize("dear", ["cost_per_cached_input_token", "cost_per_cache_write_token"])
 async def test_the_most_expensive_class_of_input_counts(dear: str) -> None:
-    bound_found = await bounded(
+    computed_bound = await bounded(
         {**CHAT, "messages": [{"role": "user", "content": "x" * 9_000}]}, "openai_chat", **{dear: Decimal(1)}
     )
-    assert bound_found.nano_usd is not None
-    assert bound_found.nano_usd >= 9_000 * 10**9
+    assert computed_bound.nano_usd is not None
+    assert computed_bound.nano_usd >= 9_000 * 10**9
 
 
 async def test_text_added_by_redaction_and_instructions_is_counted() -> None:

@@ -17,7 +17,7 @@ from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.errors import ContextTooLong, InvalidField, RefusedUpstream
 from gatehouse.engine.conversation.slots import Slot, slots
 from gatehouse.engine.conversation.usage import Usage
-from gatehouse.engine.providers import KINDS, FoundModel, ProviderFailed
+from gatehouse.engine.providers import KINDS, ProviderFailed, ProviderModel
 from gatehouse.engine.providers.registry import SPOKEN
 from gatehouse.engine.providers.streams import Converting
 from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
@@ -316,8 +316,8 @@ async def test_a_signature_is_not_sent_to_providers_that_refuse_it(ask, kind, go
 def test_a_signature_is_sealed_unless_it_is_a_text() -> None:
     def texts(signature: str) -> list[tuple[str, bool]]:
         extra = {"google": {"thought_signature": signature}}
-        slots_found = slots({"messages": [{"role": "assistant", "tool_calls": [{"extra_content": extra}]}]})
-        return [(one.text, one.is_sealed) for one in slots_found if isinstance(one, Slot)]
+        content_slots = slots({"messages": [{"role": "assistant", "tool_calls": [{"extra_content": extra}]}]})
+        return [(one.text, one.is_sealed) for one in content_slots if isinstance(one, Slot)]
 
     signature = base64.b64encode(bytes(range(256))).decode()
     assert texts(signature) == [(signature, True)]
@@ -530,8 +530,8 @@ async def test_models_are_listed_over_pages(outbound) -> None:
             await KINDS["gemini"].list_models(outbound, record, {"api_key": "wrong"})
     window = {"context_window": 9, "max_output_tokens": 5}
     assert models == [
-        FoundModel(model_id="a", display_name="MODELS/A", supports_streaming=True, **window),
-        FoundModel(model_id="c", display_name="MODELS/C", supports_streaming=False, **window),
+        ProviderModel(model_id="a", display_name="MODELS/A", supports_streaming=True, **window),
+        ProviderModel(model_id="c", display_name="MODELS/C", supports_streaming=False, **window),
     ]
 
 

@@ -33,7 +33,7 @@ class Runner(QueueRunner[Piece]):
         self.waiting = waiting
         self.released = asyncio.Event()
         self.done: list[int] = []
-        self.given_back: list[int] = []
+        self.returned_numbers: list[int] = []
 
     async def claim(self, limit: int, busy_tenants: Sequence[UUID]) -> Sequence[Piece]:
         claimed = [piece for piece in self.waiting if piece.tenant_id not in busy_tenants][:limit]
@@ -50,7 +50,7 @@ class Runner(QueueRunner[Piece]):
         return {"number": str(piece.number)}
 
     async def give_back(self, interrupted: Sequence[Piece]) -> None:
-        self.given_back += [piece.number for piece in interrupted]
+        self.returned_numbers += [piece.number for piece in interrupted]
 
 
 async def test_an_organization_does_not_occupy_all_places() -> None:
@@ -90,5 +90,5 @@ async def test_work_in_progress_is_given_back_at_the_end() -> None:
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert runner.is_stopping
-    assert runner.given_back == [1, 2]
+    assert runner.returned_numbers == [1, 2]
     assert not runner.running

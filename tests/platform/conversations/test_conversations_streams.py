@@ -42,9 +42,9 @@ async def test_a_stream_has_the_format_of_chat_completions_and_is_stored_by_its_
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert (answer.headers["X-Gateway-Model"], answer.headers["X-DLP-Action"]) == ("echo", "ALLOW")
     direct = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "one two three"}], "stream": True}
-    asked_directly = await client.post("/v1/chat/completions", json=direct)
+    direct_answer = await client.post("/v1/chat/completions", json=direct)
     # The two answers were created at different times.
-    assert re.sub(r'"created":\d+', "", answer.text) == re.sub(r'"created":\d+', "", asked_directly.text)
+    assert re.sub(r'"created":\d+', "", answer.text) == re.sub(r'"created":\d+', "", direct_answer.text)
     question, reply = await messages_of(client, path)
     assert (question["content"], reply["content"]) == ("one two three", "one two three")
     assert (reply["status"], reply["model"], reply["finish_reason"]) == ("complete", "sandbox/echo", "stop")

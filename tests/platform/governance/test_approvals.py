@@ -18,7 +18,7 @@ from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.live import approvals as live
-from gatehouse.platform.live.approvals import ApprovalUnavailable, LiveApprovals, TooManyHeld
+from gatehouse.platform.live.approvals import ApprovalUnavailable, LiveApprovals, TooManyWaitingRequests
 from gatehouse.platform.live.nodes import Node
 
 BASE = "/api/admin/approvals"
@@ -75,7 +75,7 @@ def approval_row(platform: RunningPlatform, x: CallRequest) -> tuple[Any, ...] |
     return result
 
 
-async def wait_until_held(platform: RunningPlatform, x: CallRequest) -> UUID:
+async def wait_for_approval(platform: RunningPlatform, x: CallRequest) -> UUID:
     async with asyncio.timeout(60):
         while (row := approval_row(platform, x)) is None:
             await asyncio.sleep(0.01)
@@ -345,7 +345,7 @@ async def test_a_held_request_continues_at_once_after_the_decision(
     async with port(platform) as approvals:
         x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
-        approval_id = await wait_until_held(platform, x)
+        approval_id = await wait_for_approval(platform, x)
         body = (await tenant.admin.client.get(f"{BASE}/{approval_id}")).json()
         assert (body["user_id"], body["model"]) == (str(tenant.user.id), "sandbox/echo")
         assert (body["rule_name"], body["entity_types"]) == ("Cards", ["credit_card"])
@@ -361,7 +361,7 @@ async def test_a_decision_is_found_without_a_notification(platform: RunningPlatf
     async with port(platform) as approvals:
         x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
-        approval_id = await wait_until_held(platform, x)
+        approval_id = await wait_for_approval(platform, x)
         platform.sql("UPDATE approvals SET status = 'approved' WHERE id = %s", [approval_id])
         async with asyncio.timeout(60):
             assert await waiting
@@ -372,7 +372,7 @@ async def test_each_of_many_held_requests_gets_its_own_decision(platform: Runnin
         requests = [await new_request(platform, tenant) for _ in range(20)]
         waiting = [asyncio.create_task(approvals.decision(x, ASK)) for x in requests]
         for number, x in enumerate(requests):
-            approval_id = await wait_until_held(platform, x)
+            approval_id = await wait_for_approval(platform, x)
             await tenant.admin.client.post(f"{BASE}/{approval_id}/{'deny' if number % 3 else 'approve'}", json={})
         async with asyncio.timeout(60):
             assert await asyncio.gather(*waiting) == [number % 3 == 0 for number in range(20)]
@@ -390,7 +390,7 @@ async def test_a_decision_shortly_before_the_timeout_is_used(platform: RunningPl
     async with port(platform, seconds=0.5) as approvals:
         x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
-        approval_id = await wait_until_held(platform, x)
+        approval_id = await wait_for_approval(platform, x)
         await asyncio.sleep(0.1)
         platform.sql("UPDATE approvals SET status = 'approved' WHERE id = %s", [approval_id])
         assert await waiting
@@ -400,7 +400,7 @@ async def test_a_client_that_disconnects_cancels_its_approval(platform: RunningP
     async with port(platform) as approvals:
         x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
-        approval_id = await wait_until_held(platform, x)
+        approval_id = await wait_for_approval(platform, x)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
@@ -416,7 +416,7 @@ async def test_a_worker_that_ends_cancels_its_held_requests(platform: RunningPla
     database = Database(platform.installed.url, pool_size=1)
     approvals = LiveApprovals(database, node, platform.host.replica, seconds=20)
     waiting = asyncio.create_task(approvals.decision(x, ASK))
-    await wait_until_held(platform, x)
+    await wait_for_approval(platform, x)
     await approvals.stop()
     assert approval_row(platform, x)[1] == "cancelled"  # type: ignore[index]
     waiting.cancel()
@@ -451,7 +451,7 @@ async def test_a_request_is_refused_if_its_decision_cannot_be_read(
         async with port(platform, seconds=0.6, url=database_relay.url) as approvals:
             x = await new_request(platform, tenant)
             waiting = asyncio.create_task(approvals.decision(x, ASK))
-            approval_id = await wait_until_held(platform, x)
+            approval_id = await wait_for_approval(platform, x)
             getattr(database_relay, failure)()
             answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
             assert answer.status_code == 200
@@ -472,7 +472,7 @@ async def test_a_decision_is_read_when_the_database_is_available_again(
         async with port(platform, url=database_relay.url) as approvals:
             x = await new_request(platform, tenant)
             waiting = asyncio.create_task(approvals.decision(x, ASK))
-            approval_id = await wait_until_held(platform, x)
+            approval_id = await wait_for_approval(platform, x)
             await wait_until_polling()
             database_relay.refuse()
             await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
@@ -485,23 +485,23 @@ async def test_a_decision_is_read_when_the_database_is_available_again(
 async def test_a_worker_holds_a_limited_number_of_requests(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "MAX_HELD_PER_TENANT", 2)
-    monkeypatch.setattr(live, "MAX_HELD_REQUESTS", 3)
+    monkeypatch.setattr(live, "MAX_WAITING_PER_TENANT", 2)
+    monkeypatch.setattr(live, "MAX_WAITING_REQUESTS", 3)
     async with port(platform) as approvals:
         requests = [await new_request(platform, owner) for owner in (tenant, tenant, other_tenant)]
         waiting = [asyncio.create_task(approvals.decision(x, ASK)) for x in requests[:2]]
-        await asyncio.gather(*(wait_until_held(platform, x) for x in requests[:2]))
-        with pytest.raises(TooManyHeld):
+        await asyncio.gather(*(wait_for_approval(platform, x) for x in requests[:2]))
+        with pytest.raises(TooManyWaitingRequests):
             await approvals.decision(await new_request(platform, tenant), ASK)
         waiting.append(asyncio.create_task(approvals.decision(requests[2], ASK)))
-        await wait_until_held(platform, requests[2])
-        with pytest.raises(TooManyHeld):
+        await wait_for_approval(platform, requests[2])
+        with pytest.raises(TooManyWaitingRequests):
             await approvals.decision(await new_request(platform, other_tenant), ASK)
-        approval_id = await wait_until_held(platform, requests[0])
+        approval_id = await wait_for_approval(platform, requests[0])
         await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
         assert await waiting[0]
         waiting.append(asyncio.create_task(approvals.decision(x := await new_request(platform, tenant), ASK)))
-        await wait_until_held(platform, x)
+        await wait_for_approval(platform, x)
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)

@@ -88,7 +88,7 @@ async def test_a_change_needs_a_second_factor_if_the_policy_requires_one(
 async def test_without_credential_intelligence_no_secrets_are_detected(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    async def types_found() -> list[str]:
+    async def detected_types() -> list[str]:
         text = f"my key is {SECRET}, my card {CARD}"
         answer = await tenant.user.client.post("/v1/scan", json={"text": text, "model": "sandbox/echo"})
         return [finding["entity_type"] for finding in answer.json()["findings"]]
@@ -97,13 +97,13 @@ async def test_without_credential_intelligence_no_secrets_are_detected(
         answer = await tenant.admin.client.patch(f"{BASE}/{name}", json={"enabled": enabled})
         assert answer.status_code == 200, answer.text
 
-    assert await types_found() == ["aws_access_key", "credit_card"]
+    assert await detected_types() == ["aws_access_key", "credit_card"]
     await switch("credential_intelligence", enabled=False)
-    assert await types_found() == ["credit_card"]
+    assert await detected_types() == ["credit_card"]
     # Types of the organization's own rules are still found.
     rule = {"detector_name": "x", "detector_type": "regex", "entity_type": "aws_access_key", "action_tier": "block"}
     await tenant.admin.client.post("/api/admin/dlp-rules/", json=rule)
-    assert await types_found() == ["aws_access_key", "credit_card"]
+    assert await detected_types() == ["aws_access_key", "credit_card"]
 
 
 async def test_a_stale_version_is_refused_and_switches_nothing(tenant: Tenant) -> None:

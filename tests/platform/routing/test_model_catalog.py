@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.engine.providers import FoundModel
+from gatehouse.engine.providers import ProviderModel
 from gatehouse.platform.routing.model_catalog import discovery
 from gatehouse.platform.routing.providers.probe import Prober
 
@@ -336,13 +336,13 @@ async def test_two_syncs_at_once_add_each_model_once(platform: RunningPlatform, 
 
 def test_a_providers_model_list_is_validated() -> None:
     strange = [
-        FoundModel(model_id=name, display_name="x\x00y") for name in ("", "a b", "a\x00", "x" * 256, "good", "good")
+        ProviderModel(model_id=name, display_name="x\x00y") for name in ("", "a b", "a\x00", "x" * 256, "good", "good")
     ]
     (model,) = discovery._valid(strange)
     assert (model.model_id, discovery._display_name(model)) == ("good", "xy")
     started = time.monotonic()
     assert (
-        len(discovery._valid(FoundModel(model_id=str(number)) for number in range(1_000_000)))
+        len(discovery._valid(ProviderModel(model_id=str(number)) for number in range(1_000_000)))
         == discovery.MAX_MODELS_PER_PROVIDER
     )
     assert time.monotonic() - started < 5

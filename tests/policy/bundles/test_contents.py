@@ -89,6 +89,6 @@ def test_the_same_records_over_a_wire_give_the_same_verdict(
     wired = msgspec.json.decode(msgspec.json.encode(records), type=TenantRecords)
     assert wired == records
     here, there = compiled(records).dlp, compiled(wired).dlp
-    found_here, found_there = TierFindings(scan(here.matchers, text)), TierFindings(scan(there.matchers, text))
-    assert found_here == found_there
-    assert decide(here, found_here, groups) == decide(there, found_there, groups)
+    findings_here, findings_there = TierFindings(scan(here.matchers, text)), TierFindings(scan(there.matchers, text))
+    assert findings_here == findings_there
+    assert decide(here, findings_here, groups) == decide(there, findings_there, groups)

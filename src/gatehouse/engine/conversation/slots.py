@@ -241,8 +241,8 @@ def _is_schema_number(stack: Sequence[_Level], field: str) -> bool:
     # Check the number's own name first, so that a body of a million numbers does not search the stack for each.
     if field not in _SCHEMA_NUMBERS or len(stack) == 1:
         return False
-    is_held = stack[1][2] in _SCHEMA_HOLDERS or _is_declared_by_item(stack)
-    return is_held and any(level[2] in _SCHEMAS for level in stack)
+    is_declared = stack[1][2] in _SCHEMA_HOLDERS or _is_declared_by_item(stack)
+    return is_declared and any(level[2] in _SCHEMAS for level in stack)
 
 
 def _is_declared_by_item(stack: Sequence[_Level]) -> bool:

@@ -5,16 +5,16 @@ from gatehouse.engine.providers.calls.completing import complete_text
 from gatehouse.engine.providers.calls.counting import count_tokens
 from gatehouse.engine.providers.calls.kept import kept_response
 from gatehouse.engine.providers.failure import ProviderFailed
-from gatehouse.engine.providers.kind import CredentialField, FoundModel, ProviderKind, ProviderNotConfigured
+from gatehouse.engine.providers.kind import CredentialField, ProviderKind, ProviderModel, ProviderNotConfigured
 from gatehouse.engine.providers.registry import KINDS
 from gatehouse.engine.providers.reply import Reply
 
 __all__ = [
     "KINDS",
     "CredentialField",
-    "FoundModel",
     "ProviderFailed",
     "ProviderKind",
+    "ProviderModel",
     "ProviderNotConfigured",
     "Reply",
     "call_provider",

@@ -41,7 +41,7 @@ class CredentialField(msgspec.Struct, frozen=True, kw_only=True):
     per_credential: bool = False
 
 
-class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
+class ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
     """A model in a provider's list. Fields that the provider does not report are None."""
 
     model_id: str
@@ -125,7 +125,7 @@ class ProviderKind(Protocol):
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
-    ) -> Sequence[FoundModel]:
+    ) -> Sequence[ProviderModel]:
         """Return the provider's models, for discovery and as a health probe without cost. Raises `ProviderFailed`."""
 
 

@@ -10,7 +10,13 @@ from gatehouse.engine.conversation.operations import Operation
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.fields.tables import OPENAI_CHAT, Guards
 from gatehouse.engine.providers.failure import ProviderFailed, of_status, of_transport
-from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, ProviderNotConfigured, ProviderTarget
+from gatehouse.engine.providers.kind import (
+    CredentialField,
+    Endpoint,
+    ProviderModel,
+    ProviderNotConfigured,
+    ProviderTarget,
+)
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRequest
 from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
 
@@ -27,9 +33,9 @@ class _OpenAIModel(msgspec.Struct):
     context_length: int | None = None
     max_model_len: int | None = None
 
-    def to_found_model(self) -> FoundModel:
+    def to_provider_model(self) -> ProviderModel:
         window = self.context_length or self.max_model_len
-        return FoundModel(model_id=self.id, display_name=self.name, context_window=window)
+        return ProviderModel(model_id=self.id, display_name=self.name, context_window=window)
 
 
 class _AnthropicModel(msgspec.Struct):
@@ -38,8 +44,8 @@ class _AnthropicModel(msgspec.Struct):
     max_input_tokens: int | None = None
     max_tokens: int | None = None
 
-    def to_found_model(self) -> FoundModel:
-        return FoundModel(
+    def to_provider_model(self) -> ProviderModel:
+        return ProviderModel(
             model_id=self.id,
             display_name=self.display_name,
             context_window=self.max_input_tokens,
@@ -145,11 +151,11 @@ class Wire:
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
-    ) -> Sequence[FoundModel]:
+    ) -> Sequence[ProviderModel]:
         url = self.base_url(record.config) + self.models
         carrier = self.carrier(outbound, record, secret)
         listed = await fetch(carrier, url, self.headers(secret, record.config), record, self.shape)
-        return [model.to_found_model() for model in listed.data]
+        return [model.to_provider_model() for model in listed.data]
 
 
 class OpenAIWire(Wire):

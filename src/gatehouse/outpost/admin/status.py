@@ -166,7 +166,7 @@ def _policy(host: OutpostHost) -> PolicyStatus:
         expires_at=_time(None if bundle is None else bundle.expires_at),
         age_seconds=None if bundle is None else max(0, int(time.time() - bundle.issued_at)),
         expired=bundle is not None and bundle.expires_at <= time.time(),
-        asked_at=_time(status.asked_at),
+        asked_at=_time(status.polled_at),
         fetched_at=_time(status.fetched_at),
         activated_at=_time(status.activated_at),
         failed_at=_time(status.failed_at),

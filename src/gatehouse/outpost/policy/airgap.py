@@ -62,7 +62,7 @@ class BundleFiles:
                 log.exception("outpost.bundle_file_fault")
 
     async def _poll(self) -> None:
-        self._bundles.status.asked_at = time.time()
+        self._bundles.status.polled_at = time.time()
         try:
             stamp = await asyncio.to_thread(durable_files.stamp, self._bundle, self._keys)
             # With a renewed private key, credentials may be decrypted that could not be decrypted before.

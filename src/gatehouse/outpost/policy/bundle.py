@@ -59,10 +59,10 @@ class InForce(msgspec.Struct, frozen=True):
 
 
 class BundleStatus(msgspec.Struct):
-    """The Unix times of the last poll (`asked_at`), receipt, activation and failure. `fault` is the reason why the last
-    received bundle was refused. `source` is `platform`, `file` or `kept`."""
+    """The Unix times of the last poll (`polled_at`), receipt, activation and failure. `fault` is the reason why the
+    last received bundle was refused. `source` is `platform`, `file` or `kept`."""
 
-    asked_at: float | None = None
+    polled_at: float | None = None
     fetched_at: float | None = None
     activated_at: float | None = None
     failed_at: float | None = None

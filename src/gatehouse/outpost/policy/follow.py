@@ -74,7 +74,7 @@ class Follower:
     async def _poll(self) -> bool:
         """Polls once. Returns whether the poll has succeeded, so that the next poll may follow immediately."""
         bundles = self._bundles
-        bundles.status.asked_at = time.time()
+        bundles.status.polled_at = time.time()
         if not bundles.keys or time.time() - self._keys_at > _KEYS_TTL_SECONDS:
             bundles.trust(await self._platform.keys())
             self._keys_at = time.time()

@@ -80,7 +80,10 @@ class Keeper:
         guard = EgressGuard(settings.egress_allowlist, settings.egress_policy)
         self.receivers = Receivers(guard)
         self.outbound = open_outbound(
-            settings.outbound, settings.provider_max_connections, guard, max_per_provider=settings.connections_each
+            settings.outbound,
+            settings.provider_max_connections,
+            guard,
+            max_per_provider=settings.connections_per_provider,
         )
         self.node = Node(self.database, kind="keeper" if journal else "worker")
         self.drain = Drain(database_url, settings.gatehouse_home / "journal") if journal else None

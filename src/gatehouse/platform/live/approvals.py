@@ -32,8 +32,8 @@ from gatehouse.platform.live.replica.state import Replica
 T = TypeVar("T")
 
 #: Maximum number of requests that a worker holds, in total and for one organization.
-MAX_HELD_REQUESTS: Final = 1_000
-MAX_HELD_PER_TENANT: Final = 250
+MAX_WAITING_REQUESTS: Final = 1_000
+MAX_WAITING_PER_TENANT: Final = 250
 #: Interval at which decisions are polled if no notification arrives.
 POLL_INTERVAL_SECONDS: Final = 1.0
 #: Timeout of one database operation.
@@ -65,12 +65,12 @@ class ApprovalUnavailable(Unavailable):
     message = "This request needs an approval, but approvals are temporarily unavailable. Try again."
 
 
-class TooManyHeld(Unavailable):
+class TooManyWaitingRequests(Unavailable):
     code = "approvals_overloaded"
     message = "Too many requests are waiting for approval. Try again later."
 
 
-class _HeldRequest(msgspec.Struct, frozen=True, eq=False):
+class _WaitingRequest(msgspec.Struct, frozen=True, eq=False):
     tenant_id: UUID
     #: future that is resolved with the status of the approval
     status: asyncio.Future[str]
@@ -84,7 +84,7 @@ class LiveApprovals:
         self._node = node
         self._replica = replica
         self._seconds = seconds
-        self._held_requests: dict[UUID, _HeldRequest] = {}
+        self._waiting_requests: dict[UUID, _WaitingRequest] = {}
         self._watcher: asyncio.Task[None] | None = None
         #: database operations that no caller awaits any more, but that must finish
         self._background_tasks: set[asyncio.Task[Any]] = set()
@@ -109,13 +109,15 @@ class LiveApprovals:
 
     async def decision(self, x: CallRequest, ask: Ask) -> bool:
         """Hold the request, and return whether it was approved (see `engine.ports.Approvals`). Raises
-        `ApprovalUnavailable` and `TooManyHeld`."""
+        `ApprovalUnavailable` and `TooManyWaitingRequests`."""
         tenant_id = x.identified.policy.tenant_id
-        tenant_count = sum(request.tenant_id == tenant_id for request in self._held_requests.values())
-        if len(self._held_requests) >= MAX_HELD_REQUESTS or tenant_count >= MAX_HELD_PER_TENANT:
-            raise TooManyHeld
+        tenant_count = sum(request.tenant_id == tenant_id for request in self._waiting_requests.values())
+        if len(self._waiting_requests) >= MAX_WAITING_REQUESTS or tenant_count >= MAX_WAITING_PER_TENANT:
+            raise TooManyWaitingRequests
         approval_id = new_id()
-        request = self._held_requests[approval_id] = _HeldRequest(tenant_id, asyncio.get_running_loop().create_future())
+        request = self._waiting_requests[approval_id] = _WaitingRequest(
+            tenant_id, asyncio.get_running_loop().create_future()
+        )
         try:
             await self._insert(approval_id, x, ask)
             self._start_watcher()
@@ -125,7 +127,7 @@ class LiveApprovals:
             self._finish_in_background(asyncio.create_task(self._cancel(approval_id)))
             raise
         finally:
-            del self._held_requests[approval_id]
+            del self._waiting_requests[approval_id]
         return status == "approved"
 
     async def _insert(self, approval_id: UUID, x: CallRequest, ask: Ask) -> None:
@@ -204,7 +206,7 @@ class LiveApprovals:
 
     async def _watch(self) -> None:
         decisions = self._replica.decisions
-        while self._held_requests:
+        while self._waiting_requests:
             # The event is cleared before the query, so that a decision made during the query causes another query.
             decisions.clear()
             with contextlib.suppress(*_DATABASE_ERRORS):
@@ -215,9 +217,9 @@ class LiveApprovals:
 
     async def _read_decisions(self) -> None:
         async with asyncio.timeout(_DATABASE_TIMEOUT_SECONDS), self._database.service() as session:
-            rows = (await session.execute(_DECIDED, {"ids": list(self._held_requests)})).all()
+            rows = (await session.execute(_DECIDED, {"ids": list(self._waiting_requests)})).all()
         for row in rows:
-            request = self._held_requests.get(row.id)
+            request = self._waiting_requests.get(row.id)
             if request is not None and not request.status.done():
                 request.status.set_result(row.status)
 

@@ -135,7 +135,10 @@ class PlatformHost:
             self.cache = MemoryCache(settings.cache_max_bytes, self.clock)
         guard = EgressGuard(settings.egress_allowlist, settings.egress_policy)
         self.outbound: Outbound = open_outbound(
-            settings.outbound, settings.provider_max_connections, guard, max_per_provider=settings.connections_each
+            settings.outbound,
+            settings.provider_max_connections,
+            guard,
+            max_per_provider=settings.connections_per_provider,
         )
         self.receivers = Receivers(guard)
         self.resolver: TxtResolver = SystemResolver()

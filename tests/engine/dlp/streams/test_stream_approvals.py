@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.engine.dlp.scenarios.test_requests import rule
-from tests.engine.dlp.streams.test_stream_shapes import CARD, DONE, chunk, delta, held_stream
+from tests.engine.dlp.streams.test_stream_shapes import CARD, DONE, chunk, delta, waiting_stream
 
 from gatehouse.engine.dlp.streams.stream import StreamGuard
 
@@ -28,7 +28,7 @@ def two_choices() -> list[bytes]:
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_text_that_arrives_before_an_approval_is_sent_after_it(at_once: bool) -> None:
     events = [b"".join(two_choices())] if at_once else two_choices()
-    harness, stream = await held_stream(events, rules=(PROMPT,))
+    harness, stream = await waiting_stream(events, rules=(PROMPT,))
     raw = b"".join([block async for block in stream])
     assert raw.endswith(DONE)
     sent: dict[int, str] = {}
@@ -47,7 +47,7 @@ async def test_text_that_arrives_before_an_approval_is_sent_after_it(at_once: bo
 async def test_a_second_finding_before_the_approval_of_the_first_needs_its_own() -> None:
     events = two_choices()
     events[1] = chunk(delta(1, content=f"all, but for {CARD} of course."))
-    harness, stream = await held_stream(events, rules=(PROMPT,))
+    harness, stream = await waiting_stream(events, rules=(PROMPT,))
     raw = b"".join([block async for block in stream])
     assert raw.endswith(DONE)
     assert raw.count(CARD.encode()) == 2
@@ -59,7 +59,9 @@ async def test_a_stream_that_holds_back_events_at_its_end_is_an_error(monkeypatc
         pass
 
     monkeypatch.setattr(StreamGuard, "_advance", no_advance)
-    _, stream = await held_stream([chunk(delta(0, content="A text.")), chunk(delta(0, "stop")), DONE], rules=(PROMPT,))
+    _, stream = await waiting_stream(
+        [chunk(delta(0, content="A text.")), chunk(delta(0, "stop")), DONE], rules=(PROMPT,)
+    )
     raw = b"".join([block async for block in stream])
     assert not raw.endswith(DONE)
     assert b"error" in raw

@@ -137,12 +137,12 @@ class _OrderModel:
     def __init__(self) -> None:
         self.waiting: list[tuple[tuple[str, ...], int]] = []
 
-    def drain(self, held_numbers: set[int]) -> set[int]:
+    def drain(self, waiting_numbers: set[int]) -> set[int]:
         gone: set[int] = set()
         stay: list[tuple[tuple[str, ...], int]] = []
         for path, number in self.waiting:
             is_behind = any(path[: len(other)] == other or other[: len(path)] == path for other, _ in stay)
-            if is_behind or number in held_numbers:
+            if is_behind or number in waiting_numbers:
                 stay.append((path, number))
             else:
                 gone.add(number)
@@ -156,7 +156,7 @@ def test_an_event_waits_for_earlier_events_on_its_path_and_for_its_text(seed: in
     paths: list[tuple[str, ...]] = [(), ("a",), ("b",), ("a", "x"), ("a", "y"), ("b", "x")]
     order: EventOrder[int, int] = EventOrder()
     simple = _OrderModel()
-    held_numbers: set[int] = set()
+    waiting_numbers: set[int] = set()
     last: dict[int, tuple[str, ...]] = {}
     for number in range(60):
         path = random.choice(paths)
@@ -164,20 +164,20 @@ def test_an_event_waits_for_earlier_events_on_its_path_and_for_its_text(seed: in
         order.put(path, number)
         simple.waiting.append((path, number))
         if random.random() < 0.6:
-            held_numbers.add(number)
-        for entry in random.sample(sorted(held_numbers), random.randint(0, min(3, len(held_numbers)))):
-            held_numbers.discard(entry)
+            waiting_numbers.add(number)
+        for entry in random.sample(sorted(waiting_numbers), random.randint(0, min(3, len(waiting_numbers)))):
+            waiting_numbers.discard(entry)
             order.wake_waiting(entry)
         gone: list[int] = []
 
         def go(item: int, gone: list[int] = gone) -> int | None:
-            if item in held_numbers:
+            if item in waiting_numbers:
                 return item
             gone.append(item)
             return None
 
         order.drain(go, lambda: False)
-        assert set(gone) == simple.drain(held_numbers)
+        assert set(gone) == simple.drain(waiting_numbers)
         for place, item in enumerate(gone):
             for before in gone[place + 1 :]:
                 shorter = min(len(last[item]), len(last[before]))

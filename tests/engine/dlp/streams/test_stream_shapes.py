@@ -353,7 +353,7 @@ async def test_restoring_a_label_does_not_copy_all_earlier_text(monkeypatch: pyt
 PROMPT = rule("credit_card", "prompt")
 
 
-async def held_stream(events: Sequence[bytes], *, approves: bool = True, rules: Sequence[Any] = (PROMPT,)) -> Any:
+async def waiting_stream(events: Sequence[bytes], *, approves: bool = True, rules: Sequence[Any] = (PROMPT,)) -> Any:
     harness = engine("openai_compatible", *rules)
     harness.flags = {"human_in_loop": True}
     harness.approves = approves
@@ -366,7 +366,7 @@ async def held_stream(events: Sequence[bytes], *, approves: bool = True, rules: 
 async def test_several_approvals_in_one_stream_are_requested_one_after_the_other() -> None:
     words = "and then a lot of words that say nothing at all. " * 20
     pieces = [f"first {CARD} ", words, f"second {CARD} ", words, "end."]
-    harness, stream = await held_stream(openai(pieces, arguments=False))
+    harness, stream = await waiting_stream(openai(pieces, arguments=False))
     raw = b"".join([chunk async for chunk in stream])
     assert text_of_stream(CHAT, raw, arguments=False) == "".join(pieces)
     assert len(harness.approval_questions) == 2
@@ -376,7 +376,7 @@ async def test_several_approvals_in_one_stream_are_requested_one_after_the_other
 @pytest.mark.parametrize("approves", [True, False])
 async def test_an_approval_in_the_last_block_of_a_stream(approves: bool) -> None:
     whole = openai(["well ", f"my {CARD} ok. ", "That is it, and there is no more to say."], arguments=False)
-    harness, stream = await held_stream([b"".join(whole)], approves=approves)
+    harness, stream = await waiting_stream([b"".join(whole)], approves=approves)
     raw = b"".join([chunk async for chunk in stream])
     assert (CARD in raw.decode()) is approves
     assert (b"no more to say" in raw) is approves
@@ -385,7 +385,7 @@ async def test_an_approval_in_the_last_block_of_a_stream(approves: bool) -> None
 
 
 async def test_a_client_that_disconnects_cancels_the_approval(monkeypatch: pytest.MonkeyPatch) -> None:
-    harness, stream = await held_stream(openai([CARD, " " * 200, "x"], arguments=False))
+    harness, stream = await waiting_stream(openai([CARD, " " * 200, "x"], arguments=False))
     ended = asyncio.Event()
 
     async def decision(*_: object) -> bool:

@@ -28,7 +28,7 @@ from tests.support.vendors.bedrock import (
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.errors import ContextTooLong, RefusedUpstream
 from gatehouse.engine.conversation.usage import Usage
-from gatehouse.engine.providers import KINDS, FoundModel, ProviderFailed
+from gatehouse.engine.providers import KINDS, ProviderFailed, ProviderModel
 from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
 
 MODEL = "eu.anthropic.claude-haiku-4-5-v1:0"
@@ -615,7 +615,7 @@ async def test_models_and_profiles_are_listed(outbound) -> None:
                 id="b", name="B", kind="bedrock", config=ProviderConfig(**config(server.url))
             )  # fmt: skip
             listed = await KINDS["bedrock"].list_models(outbound, record, SECRETS)
-        assert all(isinstance(one, FoundModel) and one.supports_vision and one.supports_streaming for one in listed)
+        assert all(isinstance(one, ProviderModel) and one.supports_vision and one.supports_streaming for one in listed)
         return [(one.model_id, one.display_name) for one in listed]
 
     arn = f"arn:aws:bedrock:{REGION}:1:inference-profile/mine"
@@ -637,8 +637,8 @@ async def test_a_model_whose_inputs_are_not_listed_has_no_known_vision(outbound,
     model = {"modelId": "a", "outputModalities": ["TEXT"], "inferenceTypesSupported": ["ON_DEMAND"], **modalities}
     async with upstream(Bedrock(models=[model], profiles=[])) as server:
         record = ProviderRecord(id="b", name="B", kind="bedrock", config=ProviderConfig(**config(server.url)))
-        (model_found,) = await KINDS["bedrock"].list_models(outbound, record, SECRETS)
-    assert (model_found.supports_vision, model_found.supports_streaming) == (expected, None)
+        (listed_model,) = await KINDS["bedrock"].list_models(outbound, record, SECRETS)
+    assert (listed_model.supports_vision, listed_model.supports_streaming) == (expected, None)
 
 
 @pytest.mark.parametrize("stream", [False, True])

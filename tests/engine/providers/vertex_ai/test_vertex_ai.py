@@ -16,7 +16,7 @@ from tests.support.vendors.google_cloud import SECRET as KEY_SECRET
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.usage import Usage
-from gatehouse.engine.providers import KINDS, FoundModel, ProviderFailed, count_tokens
+from gatehouse.engine.providers import KINDS, ProviderFailed, ProviderModel, count_tokens
 from gatehouse.engine.providers.authentication.google import GoogleTokens
 from gatehouse.engine.providers.kind import ProviderNotConfigured, ProviderTarget
 from gatehouse.engine.providers.vertex_ai import ANTHROPIC_VERSION
@@ -203,9 +203,9 @@ async def test_models_of_both_publishers_are_listed(outbound, served) -> None:
     served.models = {"google": [GEMINI, "imagen-4", "text-embedding-005"], "anthropic": ["claude-x"]}
     record = ProviderRecord(id="v", name="V", kind="vertex_ai", config=ProviderConfig(base_url=served.url, **CONFIG))
     assert await KINDS["vertex_ai"].list_models(outbound, record, KEY_SECRET) == [
-        FoundModel(model_id=GEMINI, supports_streaming=True),
-        FoundModel(model_id="text-embedding-005"),
-        FoundModel(model_id="claude-x", supports_streaming=True),
+        ProviderModel(model_id=GEMINI, supports_streaming=True),
+        ProviderModel(model_id="text-embedding-005"),
+        ProviderModel(model_id="claude-x", supports_streaming=True),
     ]
 
 

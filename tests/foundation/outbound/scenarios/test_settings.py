@@ -13,7 +13,7 @@ from gatehouse.foundation.settings import BadSettings, Settings
 
 
 @pytest.mark.parametrize(
-    ("environment", "connections_each"),
+    ("environment", "connections_per_provider"),
     [
         ({}, 1000),
         ({"PROVIDER_MAX_CONNECTIONS": "1"}, 1),
@@ -22,8 +22,10 @@ from gatehouse.foundation.settings import BadSettings, Settings
         ({"PROVIDER_MAX_CONNECTIONS": "5", "PROVIDER_MAX_CONNECTIONS_EACH": "1"}, 1),
     ],
 )
-def test_a_providers_share_is_half_or_the_configured_number(environment: dict[str, str], connections_each: int) -> None:
-    assert Settings.from_environment(environment).connections_each == connections_each
+def test_a_providers_share_is_half_or_the_configured_number(
+    environment: dict[str, str], connections_per_provider: int
+) -> None:
+    assert Settings.from_environment(environment).connections_per_provider == connections_per_provider
 
 
 @pytest.mark.parametrize("value", ["0", "2001"])

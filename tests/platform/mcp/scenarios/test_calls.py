@@ -21,7 +21,7 @@ from tests.support.mcp_servers import (
     send,
     tool,
     tools,
-    wait_until_held,
+    wait_for_approval,
 )
 from tests.support.platform import RunningPlatform, Tenant
 
@@ -166,20 +166,20 @@ async def test_content_filters_apply_to_arguments(
 
 
 @pytest.fixture
-async def held_call(platform: RunningPlatform, tenant: Tenant, client: httpx2.AsyncClient) -> Any:
+async def waiting_call(platform: RunningPlatform, tenant: Tenant, client: httpx2.AsyncClient) -> Any:
     """A call that waits for an approval, and the approval."""
     path = "/api/v1/admin/org/feature-flags/human_in_loop"
     assert (await tenant.admin.client.patch(path, json={"enabled": True})).status_code == 200
     await add_rule(platform, tenant, action_tier="prompt")
     task = asyncio.create_task(call(client, "weather", "echo", text=CARD))
-    yield task, await wait_until_held(tenant)
+    yield task, await wait_for_approval(tenant)
     task.cancel()
 
 
 async def test_a_held_call_is_sent_when_a_person_approves_it(
-    tenant: Tenant, upstream: ScriptedServer, held_call: Any
+    tenant: Tenant, upstream: ScriptedServer, waiting_call: Any
 ) -> None:
-    task, approval = held_call
+    task, approval = waiting_call
     assert (approval["model"], approval["direction"]) == ("mcp:weather/echo", "input")
     assert upstream.calls() == []
     path = f"/api/admin/approvals/{approval['id']}/approve"
@@ -195,10 +195,10 @@ async def test_a_held_call_is_not_sent_after_its_tool_was_stopped(
     tenant: Tenant,
     server: dict[str, Any],
     upstream: ScriptedServer,
-    held_call: Any,
+    waiting_call: Any,
     stop: str,
 ) -> None:
-    task, approval = held_call
+    task, approval = waiting_call
     path, admin = f"{BASE}/{server['id']}", tenant.admin.client
     (row,) = await tools(tenant, server["id"])
     stopped = {
@@ -218,9 +218,9 @@ async def test_a_held_call_is_not_sent_after_its_tool_was_stopped(
 
 
 async def test_a_held_call_is_not_sent_after_its_credential_was_revoked(
-    platform: RunningPlatform, tenant: Tenant, upstream: ScriptedServer, held_call: Any
+    platform: RunningPlatform, tenant: Tenant, upstream: ScriptedServer, waiting_call: Any
 ) -> None:
-    task, approval = held_call
+    task, approval = waiting_call
     platform.sql("UPDATE users SET is_active = false WHERE id = %s", [tenant.user.id])
     platform.touch("user", tenant.user.id)
     await platform.refresh()

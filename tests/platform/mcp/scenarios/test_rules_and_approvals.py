@@ -16,7 +16,7 @@ from tests.support.mcp_servers import (
     scripted_server,
     tool,
     tools,
-    wait_until_held,
+    wait_for_approval,
 )
 from tests.support.platform import RunningPlatform, Tenant
 
@@ -88,7 +88,7 @@ async def test_a_call_of_a_marked_tool_waits_for_a_person(
     await require_approval(tenant, server)
     assert (await call(client, "mail", "echo")).status_code == 200
     task = asyncio.create_task(call(client, "mail", "send", to="Wolpertinger"))
-    approval = await wait_until_held(tenant)
+    approval = await wait_for_approval(tenant)
     assert (approval["model"], approval["reason"]) == ("mcp:mail/send", "calls of mcp:mail/send require an approval")
     assert "Wolpertinger" not in str(approval)
     assert len(upstream.calls()) == 1
@@ -220,7 +220,7 @@ async def test_one_approval_covers_the_rule_and_the_tool(
     await require_approval(tenant, server)
     rule = await add_rule(tenant, 'mcp.arguments.to == "bob"', "REQUIRE_APPROVAL")
     task = asyncio.create_task(call(client, "mail", "send", to="bob"))
-    approval = await wait_until_held(tenant)
+    approval = await wait_for_approval(tenant)
     assert (approval["rule_id"], approval["model"]) == (rule["id"], "mcp:mail/send")
     await decide(tenant, approval, "approve")
     assert (await task).status_code == 200

@@ -461,9 +461,9 @@ async def test_beyond_the_limit_the_oldest_waiting_deliveries_are_abandoned(
     await delivering.prune(tools)
     await hooks.deliver()
     assert [got.json["payload"]["n"] for got in hooks.receiver.got] == [2, 3, 4]
-    given_up = (await hooks.detail(webhook_id, "b"))["deliveries"][3:]
-    assert [(item["status"], item["next_retry_at"]) for item in given_up] == [("dead_letter", None)] * 2
-    assert given_up[0]["error_message"] == "given up: the receiver is too far behind"
+    dead_letters = (await hooks.detail(webhook_id, "b"))["deliveries"][3:]
+    assert [(item["status"], item["next_retry_at"]) for item in dead_letters] == [("dead_letter", None)] * 2
+    assert dead_letters[0]["error_message"] == "given up: the receiver is too far behind"
 
 
 async def test_at_shutdown_the_running_attempt_is_stored_and_the_turn_released(

@@ -103,7 +103,7 @@ def _values(
     for value in crossing:
         yield
         sourced_pieces = [(value.finding.source, piece) for piece in value.pieces]
-        if taken.isdisjoint(sourced_pieces) and not _is_found_in_one_text(value, findings_at_ends):
+        if taken.isdisjoint(sourced_pieces) and not _is_in_one_text(value, findings_at_ends):
             taken.update(sourced_pieces)
             values.append(value)
     return values
@@ -124,7 +124,7 @@ def _is_strong(finding: Finding, text: str, pieces: Sequence[Piece], *, is_uncha
     return finding.score >= _STRONG_SCORE or finding.source == _CARD
 
 
-def _is_found_in_one_text(value: JoinedValue, findings_at_ends: Mapping[int, Sequence[Finding]]) -> bool:
+def _is_in_one_text(value: JoinedValue, findings_at_ends: Mapping[int, Sequence[Finding]]) -> bool:
     """Return whether the value is already covered: a piece overlaps or is contained in a finding of its own text."""
     finding, first = value.finding, value.pieces[0]
     overlapping = [

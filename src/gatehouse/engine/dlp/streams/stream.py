@@ -88,7 +88,7 @@ class StreamGuard:
         self.refusal: Refusal | None = None
         self.pending_approval: Hit | None = None
         #: bytes of the events that have arrived and are not released
-        self.held_bytes = 0
+        self.pending_bytes = 0
         #: characters of released texts that are kept, because later events repeat them or the semantic tier reads them
         self.kept_characters = 0
         self._is_finished = False
@@ -105,7 +105,7 @@ class StreamGuard:
         # Dictionaries serve as ordered sets: labels are numbered in the order of the texts.
         touched: dict[str, None] = {}
         ended: dict[str, None] = {}
-        self.held_bytes += len(block)
+        self.pending_bytes += len(block)
         try:
             self._add_block(block, touched, ended)
         except Unreadable:
@@ -286,9 +286,9 @@ class StreamGuard:
 
     def _drain(self) -> bytes:
         self._order.drain(self._release, lambda: self.is_halted)
-        if self._is_finished and self.held_bytes and not (self.is_halted or self._is_broken):
+        if self._is_finished and self.pending_bytes and not (self.is_halted or self._is_broken):
             # With this error the client does not receive an answer that only looks complete.
-            raise RuntimeError(f"{self.held_bytes} bytes of a stream's events are held back after its end")
+            raise RuntimeError(f"{self.pending_bytes} bytes of a stream's events are held back after its end")
         out, self._out = b"".join(self._out), []
         return out
 
@@ -304,7 +304,7 @@ class StreamGuard:
                 self._halt(waiting, channel, start)
                 return channel
             waiting.released_ranges += 1
-        self.held_bytes -= len(waiting.event)
+        self.pending_bytes -= len(waiting.event)
         self._out.append(self._released_bytes(waiting))
         return None
 
@@ -313,7 +313,7 @@ class StreamGuard:
         count = bisect_right(run.ends, channel.released)
         if count:
             released_events, end = run.events[:count], run.ends[count - 1]
-            self.held_bytes -= sum(map(len, released_events))
+            self.pending_bytes -= sum(map(len, released_events))
             if channel.is_changed(run.start, end):
                 for event, (piece_start, piece_end) in zip(
                     released_events, pairwise([run.start, *run.ends[:count]]), strict=True

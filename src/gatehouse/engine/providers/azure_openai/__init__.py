@@ -16,7 +16,13 @@ from gatehouse.engine.conversation.dialects.openai_chat.content import without_s
 from gatehouse.engine.conversation.errors import FilteredUpstream
 from gatehouse.engine.providers.authentication.entra import Application, EntraTokens, cloud_of
 from gatehouse.engine.providers.failure import ProviderFailed, of_status
-from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, ProviderNotConfigured, ProviderTarget
+from gatehouse.engine.providers.kind import (
+    CredentialField,
+    Endpoint,
+    ProviderModel,
+    ProviderNotConfigured,
+    ProviderTarget,
+)
 from gatehouse.engine.providers.wires import OpenAIWire, fetch, openai_dialects
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
@@ -118,14 +124,14 @@ class AzureOpenAI(OpenAIWire):
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
-    ) -> Sequence[FoundModel]:
+    ) -> Sequence[ProviderModel]:
         """Return the deployments. Resources that no longer list them answer 404, which also shows that they are
         available."""
         url = f"{self.base_url(record.config)}/deployments?api-version={_LIST_VERSION}"
         carrier = self.carrier(outbound, record, secret)
         listed = await fetch(carrier, url, self.headers(secret), record, _Deployments)
         return [
-            FoundModel(
+            ProviderModel(
                 model_id=deployment.id,
                 display_name=f"{deployment.id} ({deployment.model})" if deployment.model else None,
             )

@@ -13,7 +13,13 @@ from gatehouse.engine.providers.bedrock.machine import Machine
 from gatehouse.engine.providers.bedrock.models import list_callable_models
 from gatehouse.engine.providers.bedrock.signing import Scope, SigningIdentity, domain_of
 from gatehouse.engine.providers.failure import ProviderFailed, of_status
-from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, ProviderNotConfigured, ProviderTarget
+from gatehouse.engine.providers.kind import (
+    CredentialField,
+    Endpoint,
+    ProviderModel,
+    ProviderNotConfigured,
+    ProviderTarget,
+)
 from gatehouse.engine.providers.wires import Wire
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
@@ -115,7 +121,7 @@ class Bedrock(Wire):
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
-    ) -> Sequence[FoundModel]:
+    ) -> Sequence[ProviderModel]:
         base = (record.config.base_url or _host("bedrock", record.config)).rstrip("/")
         return await list_callable_models(self.carrier(outbound, record, secret), base, self.fixed_headers, record)
 

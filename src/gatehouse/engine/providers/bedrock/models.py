@@ -7,7 +7,7 @@ import msgspec
 from gatehouse.engine.providers.bedrock.embeddings import makes_embeddings
 from gatehouse.engine.providers.bedrock.signing import query_value
 from gatehouse.engine.providers.failure import ProviderFailed
-from gatehouse.engine.providers.kind import FoundModel
+from gatehouse.engine.providers.kind import ProviderModel
 from gatehouse.engine.providers.wires import fetch
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.catalog import ProviderRecord
@@ -28,8 +28,8 @@ class _Model(msgspec.Struct, rename="camel"):
     def is_supported(self) -> bool:
         return "TEXT" in self.output_modalities or makes_embeddings(self.model_id)
 
-    def to_found_model(self, model_id: str, name: str | None) -> FoundModel:
-        return FoundModel(
+    def to_provider_model(self, model_id: str, name: str | None) -> ProviderModel:
+        return ProviderModel(
             model_id=model_id,
             display_name=name,
             supports_vision="IMAGE" in self.input_modalities if self.input_modalities else None,
@@ -71,13 +71,13 @@ class _Profiles(msgspec.Struct, rename="camel"):
 
 async def list_callable_models(
     outbound: Outbound, base: str, headers: Mapping[str, str], record: ProviderRecord
-) -> Sequence[FoundModel]:
+) -> Sequence[ProviderModel]:
     """Return the models that can be called by their id, and the active profiles of supported models. Raises
     `ProviderFailed`."""
     listed = await fetch(outbound, f"{base}/foundation-models", headers, record, _FoundationModels)
     supported = {model.model_id: model for model in listed.model_summaries if model.is_supported}
     models = [
-        model.to_found_model(model.model_id, model.model_name)
+        model.to_provider_model(model.model_id, model.model_name)
         for model in supported.values()
         if "ON_DEMAND" in model.inference_types_supported
     ]
@@ -89,7 +89,7 @@ async def list_callable_models(
             raise
         profiles = []
     return models + [
-        supported[profile.model].to_found_model(profile.callable_id, profile.inference_profile_name)
+        supported[profile.model].to_provider_model(profile.callable_id, profile.inference_profile_name)
         for profile in profiles
         if profile.status == "ACTIVE" and profile.model in supported
     ]

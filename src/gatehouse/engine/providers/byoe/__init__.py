@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gatehouse.engine.providers.kind import Endpoint, FoundModel, ProviderNotConfigured, ProviderTarget
+from gatehouse.engine.providers.kind import Endpoint, ProviderModel, ProviderNotConfigured, ProviderTarget
 from gatehouse.engine.providers.wires import OPTIONAL_API_KEY, AnthropicWire, OpenAIWire, Wire
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
@@ -29,7 +29,7 @@ class Byoe(Wire):
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
-    ) -> Sequence[FoundModel]:
+    ) -> Sequence[ProviderModel]:
         return await _wire(record.config).list_models(outbound, record, secret)
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.engine.providers.gemini.failure import failure_of
-from gatehouse.engine.providers.kind import Endpoint, FoundModel, ProviderTarget
+from gatehouse.engine.providers.kind import Endpoint, ProviderModel, ProviderTarget
 from gatehouse.engine.providers.wires import API_KEY, Wire, fetch
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
@@ -30,8 +30,8 @@ class _Model(msgspec.Struct, rename="camel"):
     def methods(self) -> frozenset[str]:
         return frozenset(self.supported_generation_methods)
 
-    def to_found_model(self) -> FoundModel:
-        return FoundModel(
+    def to_provider_model(self) -> ProviderModel:
+        return ProviderModel(
             model_id=self.name.removeprefix("models/"),
             display_name=self.display_name,
             context_window=self.input_token_limit,
@@ -70,14 +70,14 @@ class Gemini(Wire):
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
-    ) -> Sequence[FoundModel]:
+    ) -> Sequence[ProviderModel]:
         url = f"{self.base_url(record.config)}/models?pageSize=1000"
-        models: list[FoundModel] = []
+        models: list[ProviderModel] = []
         token = ""
         for _ in range(MAX_PAGES):
             page_url = f"{url}&pageToken={quote(token, safe='')}" if token else url
             page = await fetch(outbound, page_url, self.headers(secret), record, _ModelsPage, failure=self.failure)
-            models += [model.to_found_model() for model in page.models if _OFFERED_METHODS & model.methods]
+            models += [model.to_provider_model() for model in page.models if _OFFERED_METHODS & model.methods]
             token = page.next_page_token
             if not token:
                 break

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from gatehouse.engine.providers.failure import ProviderFailed
-from gatehouse.engine.providers.kind import FoundModel
+from gatehouse.engine.providers.kind import ProviderModel
 from gatehouse.engine.providers.mistral.failure import failure_of
 from gatehouse.engine.providers.wires import API_KEY, OpenAIWire, fetch
 from gatehouse.foundation.outbound import Outbound
@@ -26,8 +26,8 @@ class _Model(msgspec.Struct):
     max_context_length: int | None = None
     capabilities: _Capabilities = _Capabilities()
 
-    def to_found_model(self) -> FoundModel:
-        return FoundModel(
+    def to_provider_model(self) -> ProviderModel:
+        return ProviderModel(
             model_id=self.id,
             display_name=self.name,
             context_window=self.max_context_length,
@@ -58,8 +58,8 @@ class Mistral(OpenAIWire):
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
-    ) -> Sequence[FoundModel]:
+    ) -> Sequence[ProviderModel]:
         url = self.base_url(record.config) + self.models
         listed = await fetch(outbound, url, self.headers(secret), record, _ModelList, failure=self.failure)
         # Aliases are listed as models of their own; an id may be listed twice.
-        return list({model.id: model.to_found_model() for model in listed.data}.values())
+        return list({model.id: model.to_provider_model() for model in listed.data}.values())

@@ -6,7 +6,7 @@ Models: `echo`, `slow-<n>ms`, `status-<code>`, `tokens-<in>-<out>`, `stream-<n>`
 
 from collections.abc import Mapping, Sequence
 
-from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, ProviderTarget
+from gatehouse.engine.providers.kind import CredentialField, Endpoint, ProviderModel, ProviderTarget
 from gatehouse.engine.providers.sandbox.behaviour import LISTED_MODELS, WITHOUT_STREAMS
 from gatehouse.engine.providers.sandbox.carrier import SandboxOutbound
 from gatehouse.engine.providers.wires import OpenAIWire
@@ -31,9 +31,9 @@ class Sandbox(OpenAIWire):
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
-    ) -> Sequence[FoundModel]:
+    ) -> Sequence[ProviderModel]:
         return [
-            FoundModel(
+            ProviderModel(
                 model_id=name,
                 display_name=f"Sandbox {name}",
                 context_window=128_000,

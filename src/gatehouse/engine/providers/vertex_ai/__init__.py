@@ -11,7 +11,13 @@ from urllib.parse import quote
 from gatehouse.engine.providers.authentication.google import GoogleTokens, normalized_key
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.engine.providers.gemini.failure import failure_of
-from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, ProviderNotConfigured, ProviderTarget
+from gatehouse.engine.providers.kind import (
+    CredentialField,
+    Endpoint,
+    ProviderModel,
+    ProviderNotConfigured,
+    ProviderTarget,
+)
 from gatehouse.engine.providers.vertex_ai.models import list_publisher_models
 from gatehouse.engine.providers.wires import Wire
 from gatehouse.foundation.outbound import Outbound
@@ -98,7 +104,7 @@ class VertexAI(Wire):
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
-    ) -> Sequence[FoundModel]:
+    ) -> Sequence[ProviderModel]:
         """Return Google's and Anthropic's models. The lists are the same for all projects. A model of Anthropic can be
         called after it has been enabled in the project."""
         carrier = self.carrier(outbound, record, secret)

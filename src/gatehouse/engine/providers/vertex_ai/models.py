@@ -7,7 +7,7 @@ from urllib.parse import quote
 import msgspec
 
 from gatehouse.engine.providers.failure import ProviderFailed
-from gatehouse.engine.providers.kind import FoundModel
+from gatehouse.engine.providers.kind import ProviderModel
 from gatehouse.engine.providers.wires import fetch
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.catalog import ProviderRecord
@@ -36,9 +36,9 @@ async def list_publisher_models(
     base: str,
     record: ProviderRecord,
     failure: Callable[[int, Mapping[str, str], bytes, Iterable[str]], ProviderFailed],
-) -> list[FoundModel]:
+) -> list[ProviderModel]:
     """Return the models that can be called. Raises `ProviderFailed` if Google's list fails."""
-    callable_models: list[FoundModel] = []
+    callable_models: list[ProviderModel] = []
     for publisher, names in _CALLABLE_NAMES.items():
         try:
             listed = await _list(outbound, f"{base}/v1beta1/publishers/{publisher}/models", record, failure)
@@ -48,7 +48,7 @@ async def list_publisher_models(
             continue
         ids = (model.name.rpartition("/")[2] for model in listed)
         callable_models += [
-            FoundModel(model_id=model_id, supports_streaming=None if "embedding" in model_id else True)
+            ProviderModel(model_id=model_id, supports_streaming=None if "embedding" in model_id else True)
             for model_id in ids
             if model_id.startswith(names) or (publisher == "google" and "embedding" in model_id)
         ]

@@ -16,17 +16,17 @@ MIN_WAITING_CALLS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class PoolLimits:
-    """Maximum numbers of calls in progress in total (`calls`) and for one provider (`calls_each`), and of calls that
-    wait for one provider (`waiting_each`)."""
+    """Maximum numbers of calls in progress in total (`calls`) and for one provider (`calls_per_provider`), and of
+    calls that wait for one provider (`waiting_per_provider`)."""
 
     calls: int
-    calls_each: int
-    waiting_each: int
+    calls_per_provider: int
+    waiting_per_provider: int
 
     @classmethod
-    def of(cls, calls: int, calls_each: int | None) -> Self:
-        """Returns the limits of a client. Without `calls_each`, one provider may have all calls."""
-        return cls(calls, min(calls_each or calls, calls), max(calls, MIN_WAITING_CALLS))
+    def of(cls, calls: int, calls_per_provider: int | None) -> Self:
+        """Returns the limits of a client. Without `calls_per_provider`, one provider may have all calls."""
+        return cls(calls, min(calls_per_provider or calls, calls), max(calls, MIN_WAITING_CALLS))
 
 
 class HostPool:
@@ -65,7 +65,7 @@ class ConnectionPool:
         host = self._hosts.get(origin)
         if host is None:
             host = self._hosts[origin] = HostPool(origin)
-        if self._calls >= self._limits.calls or host.calls >= self._limits.calls_each:
+        if self._calls >= self._limits.calls or host.calls >= self._limits.calls_per_provider:
             return None
         self._calls += 1
         host.calls += 1
@@ -74,7 +74,7 @@ class ConnectionPool:
     async def wait(self, origin: Origin, seconds: float) -> HostPool:
         """Waits until other calls end, then begins a call. Raises `NoConnectionFree`."""
         host = self._hosts[origin]
-        if len(host.waiting) >= self._limits.waiting_each:
+        if len(host.waiting) >= self._limits.waiting_per_provider:
             raise NoConnectionFree
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         host.waiting[waiter] = None
@@ -143,7 +143,7 @@ class ConnectionPool:
 
     def _admit_waiting(self) -> None:
         while self._waiting_hosts and self._calls < self._limits.calls:
-            host = next((host for host in self._waiting_hosts if host.calls < self._limits.calls_each), None)
+            host = next((host for host in self._waiting_hosts if host.calls < self._limits.calls_per_provider), None)
             if host is None:
                 return
             waiter, _ = host.waiting.popitem(last=False)

@@ -59,7 +59,7 @@ async def evidence(session: AsyncSession, row: RegisteredModelRow, variant: Vari
         history=_oldest_first(EvidenceEvent.model_validate(event) for event in history),
         validation=_oldest_first(_transition(event) for event in history if "new_status" in event.details),
         kill_switches=_oldest_first(EvidenceEvent.model_validate(event) for event in switches),
-        approvals=_oldest_first(_held_request(approval) for approval in approvals),
+        approvals=_oldest_first(_approval_request(approval) for approval in approvals),
         usage=months,
         incidents=Incidents(
             errors=sum(month.errors for month in months),
@@ -119,7 +119,7 @@ def _transition(event: AuditEventRow) -> Move:
     )
 
 
-def _held_request(approval: ApprovalRow) -> HeldRequest:
+def _approval_request(approval: ApprovalRow) -> HeldRequest:
     columns = {name: getattr(approval, name) for name in HeldRequest.model_fields if name != "requested_model"}
     return HeldRequest.model_validate({**columns, "requested_model": approval.model})
 

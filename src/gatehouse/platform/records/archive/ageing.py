@@ -51,6 +51,6 @@ def _delete(writer: ArchiveWriter, file: ArchiveFile) -> None:
     checkpoint = opened(writer.sealer, file.tenant_id, file.id, file.sealed_checkpoint)
     sealed = seal(writer.sealer, file.tenant_id, file.id, msgspec.structs.replace(checkpoint, gone=True))
     with writer.connection.transaction():
-        manifest.ensure_not_held(writer.connection, file.tenant_id)
+        manifest.ensure_no_legal_hold(writer.connection, file.tenant_id)
         writer.storage.remove(file.path)
         manifest.note_expired(writer.connection, file.id, sealed)

@@ -59,7 +59,7 @@ class Archiver(ArchiveWriter):
             (row,) = self.connection.execute(_TENANT, [tenant_id])
             tenant = ArchivedTenant(row[0], row[1], read_retention_policy(row[2]))
             status = "held"
-            if not self.is_held(tenant_id):
+            if not self.has_legal_hold(tenant_id):
                 status = "failed"
                 for archived in self._steps(tenant):
                     rows += archived
@@ -78,7 +78,7 @@ class Archiver(ArchiveWriter):
     def forget(self, tenant_id: UUID) -> None:
         """Remove the people who are to be forgotten from the archive, unless there is a legal hold."""
         with contextlib.suppress(UnderLegalHold):
-            if not self.is_held(tenant_id):
+            if not self.has_legal_hold(tenant_id):
                 forgetting.forget(self, tenant_id)
 
     def drop_months(self) -> None:

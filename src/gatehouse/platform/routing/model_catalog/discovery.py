@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.engine.providers import FoundModel, ProviderFailed
+from gatehouse.engine.providers import ProviderFailed, ProviderModel
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.request.injected import SplitTransactions
@@ -38,7 +38,7 @@ class ListedModel(msgspec.Struct, frozen=True):
     filled from that entry."""
 
     provider: str
-    model: FoundModel
+    model: ProviderModel
     known: KnownModel | None
 
     @property
@@ -124,7 +124,7 @@ async def list_all(
 
 async def _list_models(
     semaphore: asyncio.Semaphore, prober: Prober, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int
-) -> list[FoundModel]:
+) -> list[ProviderModel]:
     async with semaphore:
         try:
             models = await prober.list_models(tenant_id, provider, timeout_ms)
@@ -133,7 +133,7 @@ async def _list_models(
     return _valid(models)
 
 
-def _filled(provider_id: str, model: FoundModel, known: KnownModel | None) -> ListedModel:
+def _filled(provider_id: str, model: ProviderModel, known: KnownModel | None) -> ListedModel:
     """Fill the fields that the provider omits from the entry in the table of known models."""
     if known is not None:
         capabilities = known.capabilities
@@ -147,9 +147,9 @@ def _filled(provider_id: str, model: FoundModel, known: KnownModel | None) -> Li
     return ListedModel(provider_id, model, known)
 
 
-def _valid(models: Iterable[FoundModel]) -> list[FoundModel]:
+def _valid(models: Iterable[ProviderModel]) -> list[ProviderModel]:
     """Return the models with valid ids, each once."""
-    by_id: dict[str, FoundModel] = {}
+    by_id: dict[str, ProviderModel] = {}
     for model in models:
         if _is_model_id(model.model_id):
             by_id.setdefault(model.model_id, model)
@@ -158,7 +158,7 @@ def _valid(models: Iterable[FoundModel]) -> list[FoundModel]:
     return list(by_id.values())
 
 
-def _display_name(model: FoundModel) -> str:
+def _display_name(model: ProviderModel) -> str:
     name = "".join(character for character in (model.display_name or "")[:255] if character.isprintable()).strip()
     return name or model.model_id
 

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.providers import KINDS, FoundModel, ProviderFailed, ProviderNotConfigured, call_provider
+from gatehouse.engine.providers import KINDS, ProviderFailed, ProviderModel, ProviderNotConfigured, call_provider
 from gatehouse.engine.providers.credentials import lacks_secret
 from gatehouse.engine.providers.failure import CREDENTIAL_REASONS, sentence
 from gatehouse.foundation.clock import utc_now
@@ -49,11 +49,13 @@ class Prober:
         self._outbound = outbound
         self._sealer = sealer
 
-    async def list_models(self, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int) -> Sequence[FoundModel]:
+    async def list_models(
+        self, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int
+    ) -> Sequence[ProviderModel]:
         """Return the provider's models. Raises `ProviderFailed` for every failure."""
-        return await self._with_each_credential(tenant_id, provider, partial(self._list_models, provider, timeout_ms))
+        return await self._with_credentials(tenant_id, provider, partial(self._list_models, provider, timeout_ms))
 
-    async def _with_each_credential(
+    async def _with_credentials(
         self, tenant_id: TenantId, provider: ProviderRecord, call: Callable[[Mapping[str, str]], Awaitable[T]]
     ) -> T:
         """Make a call with the provider's credentials, one after the other, until one is accepted."""
@@ -69,7 +71,7 @@ class Prober:
 
     async def _list_models(
         self, provider: ProviderRecord, timeout_ms: int, secret: Mapping[str, str]
-    ) -> Sequence[FoundModel]:
+    ) -> Sequence[ProviderModel]:
         kind = KINDS.get(provider.kind)
         if kind is None or lacks_secret(kind, provider.config, secret):
             raise ProviderFailed("not_configured")
@@ -118,7 +120,7 @@ class Prober:
 
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._with_each_credential(tenant_id, provider, call)
+                await self._with_credentials(tenant_id, provider, call)
         except TimeoutError:
             return _failure(ProviderFailed("timeout"))
         except ProviderFailed as error:

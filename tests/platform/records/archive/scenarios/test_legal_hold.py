@@ -97,8 +97,8 @@ async def test_the_database_itself_refuses_to_remove_records_under_a_hold(
 async def test_setting_a_hold_waits_for_a_removal_in_progress(platform: RunningPlatform, tenant: Tenant) -> None:
     async with platform.host.database.service() as removing:
         connection = await removing.connection()
-        is_held = await connection.exec_driver_sql("SELECT gatehouse_held(%s)", (tenant.id,))
-        assert is_held.scalar_one() is False
+        has_legal_hold = await connection.exec_driver_sql("SELECT gatehouse_held(%s)", (tenant.id,))
+        assert has_legal_hold.scalar_one() is False
         setting = asyncio.create_task(tenant.admin.client.put(BASE, json={"reason": "case 7"}))
         done, _ = await asyncio.wait([setting], timeout=0.5)
         assert not done

@@ -63,14 +63,14 @@ def keep(connection: Connection, file: ArchiveFile, *, replaces: Sequence[UUID] 
     """Mark the file as kept, and the files that it replaces as replaced. Raises `UnderLegalHold`."""
     with connection.transaction():
         if replaces:
-            ensure_not_held(connection, file.tenant_id)
+            ensure_no_legal_hold(connection, file.tenant_id)
         if connection.execute(_KEEP, file._asdict()).rowcount != 1:
             raise LookupError(f"archive_files has no row {file.id} in state 'writing'")
         if replaces:
             connection.execute("UPDATE archive_files SET state = 'replaced' WHERE id = ANY(%s)", [list(replaces)])
 
 
-def ensure_not_held(connection: Connection, tenant_id: UUID) -> None:
+def ensure_no_legal_hold(connection: Connection, tenant_id: UUID) -> None:
     """Check that there is no legal hold, and prevent one from being set until the transaction ends. Raises
     `UnderLegalHold`."""
     if connection.execute("SELECT gatehouse_held(%s)", [tenant_id]).fetchone() != (False,):

@@ -25,7 +25,7 @@ compute: Any = LazyModule("pyarrow.compute")
 #: A generator of row groups. Each group is a `pyarrow.Table`.
 RowGroups: TypeAlias = Generator[Any, None, None]
 
-_IS_HELD: Final = "SELECT EXISTS (SELECT FROM legal_holds WHERE tenant_id = %s)"
+_HAS_LEGAL_HOLD: Final = "SELECT EXISTS (SELECT FROM legal_holds WHERE tenant_id = %s)"
 
 
 class Stopped(Exception):
@@ -70,9 +70,9 @@ class ArchiveWriter:
         if self._stop.is_set():
             raise Stopped
 
-    def is_held(self, tenant_id: UUID) -> bool:
+    def has_legal_hold(self, tenant_id: UUID) -> bool:
         """Return whether the organization is under a legal hold."""
-        return self.connection.execute(_IS_HELD, [tenant_id]).fetchone() == (True,)
+        return self.connection.execute(_HAS_LEGAL_HOLD, [tenant_id]).fetchone() == (True,)
 
     def store(
         self,
