@@ -44,7 +44,7 @@ function Details({ server }: { server: Server }) {
             <span>{server.switched_off_reason !== null && switchTexts.reasons[server.switched_off_reason]}, <Time at={server.switched_off_at} as="relative" /></span>
           )}
         </Fact>
-        <Fact name={mcp.url}><code>{server.url}</code></Fact>
+        <Fact name={mcp.url}><code>{server.url ?? server.stdio?.command}</code></Fact>
         <Fact name={mcp.endpoint}><code>{`${location.origin}/mcp/${server.name}`}</code></Fact>
         <Fact name={mcp.access}>{mcp.accesses[server.access]}</Fact>
         <Fact name={mcp.credential}>{mcp.credentials[credentialOf(server)]}{server.header_name !== null && <code>{server.header_name}</code>}{server.oauth !== null && <code>{server.oauth.client_id}</code>}</Fact>

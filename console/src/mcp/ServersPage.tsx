@@ -80,7 +80,7 @@ function columnsOf(administers: boolean, open: (server: Server) => void): Column
     {
       id: "name", header: texts.rules.name, meta: { width: "38%" },
       cell: ({ row: { original: server } }) => (
-        <RuleName name={server.name} detail={server.url} opener={{ id: server.id, label: mcp.details(server.name), onOpen: () => open(server) }} />
+        <RuleName name={server.name} detail={server.url ?? server.stdio?.command ?? ""} opener={{ id: server.id, label: mcp.details(server.name), onOpen: () => open(server) }} />
       ),
     },
     { id: "status", header: mcp.status, cell: ({ row }) => <ServerState server={row.original} /> },

@@ -24,6 +24,7 @@ from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.secrets.owned_ids import OwnedIds
 from gatehouse.policy.budgets import Budget, CallAmounts
 from gatehouse.policy.catalog import Candidate
+from gatehouse.policy.mcp import McpServerRecord
 from gatehouse.policy.snapshot import Snapshot
 
 
@@ -207,6 +208,16 @@ class Traces(Protocol):
         """Export a finished request if it is in a trace. Takes a few microseconds, and never fails."""
 
 
+class StdioServers(Protocol):
+    """MCP servers that are processes of this machine."""
+
+    def outbound(
+        self, tenant_id: TenantId, server: McpServerRecord, environment: Mapping[str, str], owner: bytes
+    ) -> Outbound:
+        """Return the transport to a server, which is started at its first use. `environment` are the organization's
+        values of variables, and `owner` identifies the caller."""
+
+
 class Ports(msgspec.Struct, kw_only=True):
     """The external services that a stage can use, in addition to the request and its policy."""
 
@@ -222,6 +233,8 @@ class Ports(msgspec.Struct, kw_only=True):
     outbound: Outbound
     clock: Clock
     meter: Meter = msgspec.field(default_factory=NoMeter)
+    #: None if this host runs no MCP servers
+    stdio: StdioServers | None = None
     #: None if this host exports no traces
     traces: Traces | None = None
     #: None if this host stores no samples

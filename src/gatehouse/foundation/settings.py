@@ -272,6 +272,10 @@ class Settings(CommonSettings):
     provider_max_connections: int = Field(2000, ge=1, description="A worker's maximum of connections to providers.")
     provider_max_connections_each: int | None = Field(None, ge=1, description="Maximum to one provider. Default: half.")
 
+    mcp_stdio_commands: Path | None = Field(
+        None, description="File of the commands that may run as MCP servers. Without it, none runs."
+    )
+
     otel_exporter_otlp_endpoint: WebAddress | None = Field(None, description="URL of a trace collector (OTLP/HTTP).")
     otel_exporter_otlp_headers: SecretStr | None = Field(None, description="Its headers: `name=value`, with commas.")
     otel_service_name: str = Field("gatehouse", description="Name of the platform in traces.")

@@ -51,10 +51,17 @@ class McpOAuthRecord(msgspec.Struct, frozen=True, kw_only=True):
     sends_resource: bool = True
 
 
+class McpStdioRecord(msgspec.Struct, frozen=True):
+    """A command of the operator. `sealed_environment` are the organization's sealed values of variables."""
+
+    command: str
+    sealed_environment: str | None = None
+
+
 class McpServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An enabled MCP server. `name` is its name in the path `/mcp/{name}`. `revision` is the protocol revision that it
     has. `sealed_header` is the sealed header that authenticates the gateway, or None. At most one of it and `oauth` is
-    set."""
+    set. If `stdio` is set, the server is a process, and `url` is empty."""
 
     id: UUID
     name: str
@@ -64,6 +71,7 @@ class McpServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     timeout_ms: int = 30_000
     sealed_header: str | None = None
     oauth: McpOAuthRecord | None = None
+    stdio: McpStdioRecord | None = None
     #: the operator's stricter egress policy for this organization
     egress_policy: EgressPolicy | None = None
     tools: tuple[McpToolRecord, ...] = ()
@@ -84,6 +92,11 @@ def mcp_secret_key(server_id: UUID) -> str:
 def mcp_client_key(server_id: UUID) -> str:
     """Return the name to which the sealed secret of the gateway's OAuth client at a server is bound."""
     return f"mcp-client:{server_id}"
+
+
+def mcp_environment_key(server_id: UUID) -> str:
+    """Return the name to which the sealed variables of a server's command are bound."""
+    return f"mcp-environment:{server_id}"
 
 
 class _SubjectRules(msgspec.Struct, frozen=True, gc=False):

@@ -28,6 +28,7 @@ async def test_the_answer_to_a_registration_is_what_a_read_returns(tenant: Tenan
         "name": "first",
         "description": "Weather",
         "url": URL,
+        "stdio": None,
         "header_name": "X-Key",
         "oauth": None,
         "access": "restricted",

@@ -15,6 +15,7 @@ from gatehouse.detection.models import TierFailed, TierName
 from gatehouse.detection.service import wire
 from gatehouse.detection.service.detectors import Health, TierDetectors, TierRequest
 from gatehouse.detection.service.tiers import TierState
+from gatehouse.foundation.processes import frames
 
 log = structlog.get_logger(__name__)
 
@@ -129,7 +130,7 @@ class DetectionClient(TierDetectors):
         number = question.number
         try:
             frame = wire.framed(question)
-        except wire.TooLong:
+        except frames.TooLong:
             raise TierFailed(tier, "overloaded") from None
         if writer.transport.get_write_buffer_size() > _MAX_UNSENT_BYTES:
             raise TierFailed(tier, "overloaded")
@@ -190,7 +191,7 @@ class DetectionClient(TierDetectors):
         await self._needed.wait()
         while True:
             try:
-                with wire.reachable(self._socket) as address:
+                with frames.reachable(self._socket) as address:
                     reader, writer = await asyncio.open_unix_connection(address)
                 try:
                     await self._use(reader, writer)
@@ -200,7 +201,7 @@ class DetectionClient(TierDetectors):
                 # The process cannot be reached, or the connection was lost. uvloop raises RuntimeError for a lost
                 # connection.
                 pass
-            except (msgspec.DecodeError, wire.TooLong):
+            except (msgspec.DecodeError, frames.TooLong):
                 log.exception("detection.bad_message")
             await asyncio.sleep(_RECONNECT_INTERVAL_SECONDS)
 
@@ -208,7 +209,7 @@ class DetectionClient(TierDetectors):
         """Use a connection until it ends."""
         writer.write(wire.framed(wire.AskStates(next(self._numbers))))
         # A process that is about to end may still accept connections.
-        if await wire.read(reader) is None:
+        if await frames.read(reader) is None:
             return
         # A restarted process may use other models, so cached answers may be wrong.
         self._cache.clear()
@@ -218,7 +219,7 @@ class DetectionClient(TierDetectors):
         self._writer = writer
         self._connected.set()
         try:
-            while (data := await wire.read(reader)) is not None:
+            while (data := await frames.read(reader)) is not None:
                 self._take(wire.reply.decode(data))
         finally:
             self._writer = None

@@ -2,9 +2,7 @@
 requests over a Unix socket."""
 
 import asyncio
-import os
 import signal
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -18,6 +16,7 @@ from gatehouse.detection.service import wire
 from gatehouse.detection.service.guard import ProcessGuard
 from gatehouse.detection.service.tiers import Failure, TierJob, TierModels, Tiers, models
 from gatehouse.foundation import log as logs
+from gatehouse.foundation.processes import frames
 from gatehouse.foundation.processes.children import die_with_parent
 from gatehouse.foundation.settings import Settings
 
@@ -60,7 +59,7 @@ class _Service:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, path: Path) -> None:
-        server = await asyncio.start_unix_server(self._answer, sock=_listener(path))
+        server = await asyncio.start_unix_server(self._answer, sock=frames.private_listener(path))
         await server.serve_forever()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -76,14 +75,14 @@ class _Service:
             """Send a reply. May be called from any thread."""
             try:
                 frame = wire.framed(reply)
-            except wire.TooLong:
+            except frames.TooLong:
                 frame = wire.framed(wire.RequestFailed(reply.number, "crashed"))
             loop.call_soon_threadsafe(send, frame)
 
         try:
-            while (data := await wire.read(reader)) is not None:
+            while (data := await frames.read(reader)) is not None:
                 self._take(wire.question.decode(data), send_reply, running)
-        except (msgspec.DecodeError, wire.TooLong) as error:
+        except (msgspec.DecodeError, frames.TooLong) as error:
             log.error("detection.bad_message", error=type(error).__name__)  # noqa: TRY400 - the error may quote text
         finally:
             writer.close()
@@ -121,17 +120,6 @@ class _Service:
             send_reply(wire.RequestFailed(question.number, error.reason))
         else:
             send_reply(wire.Document(question.number, reading))
-
-
-def _listener(path: Path) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    path.unlink(missing_ok=True)
-    with wire.reachable(path) as address:
-        # Prompts are sent over the socket, so only the owner of the process may connect.
-        before = os.umask(0o177)
-        listener.bind(address)
-        os.umask(before)
-    return listener
 
 
 def _sender(

@@ -1,13 +1,6 @@
-"""The messages on the socket of the detection process. A frame is the length in four bytes, little-endian, and a
-message in msgpack."""
+"""The messages on the socket of the detection process, in msgpack."""
 
-import asyncio
-import os
 import re
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Final, TypeAlias
 
 import msgspec
@@ -16,12 +9,10 @@ from gatehouse.detection.documents.output import Reading
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import TierName
 from gatehouse.detection.service.tiers import Failure, TierState
+from gatehouse.foundation.processes import frames
 
 #: Name of the socket in `GATEHOUSE_HOME`.
 SOCKET: Final = "detection.sock"
-#: Maximum length of a message. Both sides refuse longer messages.
-MAX_MESSAGE_BYTES: Final = 128 * 1024**2
-_LENGTH_PREFIX_BYTES: Final = 4
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -98,10 +89,6 @@ question: Final = msgspec.msgpack.Decoder(Question)
 reply: Final = msgspec.msgpack.Decoder(Reply)
 
 
-class TooLong(Exception):
-    """A message has more than `MAX_MESSAGE_BYTES` bytes."""
-
-
 def framed(message: Question | Reply) -> bytes:
     """Return the frame of a message. Raises `TooLong`."""
     try:
@@ -112,28 +99,4 @@ def framed(message: Question | Reply) -> bytes:
         data = _encoder.encode(
             msgspec.structs.replace(message, texts=[_SURROGATES.sub("\ufffd", text) for text in message.texts])
         )
-    if len(data) > MAX_MESSAGE_BYTES:
-        raise TooLong
-    return len(data).to_bytes(_LENGTH_PREFIX_BYTES, "little") + data
-
-
-async def read(reader: asyncio.StreamReader) -> bytes | None:
-    """Return the next message, or None at the end of the connection. Raises `TooLong`."""
-    try:
-        size = int.from_bytes(await reader.readexactly(_LENGTH_PREFIX_BYTES), "little")
-        if size > MAX_MESSAGE_BYTES:
-            raise TooLong
-        return await reader.readexactly(size)
-    except (asyncio.IncompleteReadError, OSError):
-        return None
-
-
-@contextmanager
-def reachable(path: Path) -> Iterator[str]:
-    """Yield a short path of a socket. The operating system refuses paths of more than about a hundred bytes."""
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        # On a system without /proc, the path of the home folder must be short.
-        yield f"/proc/self/fd/{directory}/{path.name}" if sys.platform == "linux" else str(path)
-    finally:
-        os.close(directory)
+    return frames.framed(data)

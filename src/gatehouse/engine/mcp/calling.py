@@ -24,7 +24,7 @@ from gatehouse.engine.mcp.errors import (
 from gatehouse.engine.mcp.headers import parameter_headers
 from gatehouse.engine.mcp.messages import LEGACY, ClientMessage, encode
 from gatehouse.engine.mcp.recording import ToolCallState, record
-from gatehouse.engine.mcp.sessions import UpstreamSessions
+from gatehouse.engine.mcp.sessions import UpstreamSessions, owner
 from gatehouse.engine.mcp.upstream import Target, UpstreamFailed
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing.attempts import CredentialRevoked, OutOfTouch
@@ -88,7 +88,7 @@ class ToolCalls:
             if state is not None:
                 state.sent = True
 
-        return self._credentials.target(ports, x.policy.tenant_id, server, gate)
+        return self._credentials.target(ports, x.policy.tenant_id, server, gate, owner(x, server))
 
     async def answer(
         self, x: Identified, server: McpServer, name: Any, message: ClientMessage, public_session_id: str | None

@@ -1,4 +1,5 @@
-"""The gateway's credentials at MCP servers: none, a static header, or the access token of an OAuth client."""
+"""The gateway's credentials at MCP servers: none, a static header, the access token of an OAuth client, or the
+variables of a process."""
 
 import time
 from base64 import b64encode
@@ -7,13 +8,14 @@ from functools import partial
 from typing import Final
 from urllib.parse import quote
 
+from gatehouse.engine.mcp.errors import StdioOff
 from gatehouse.engine.mcp.upstream import Target
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers.authentication.tokens import AccessToken, TokenCache, fetch_token
 from gatehouse.engine.providers.failure import NO_ACCESS_TOKEN
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.outbound import Outbound
-from gatehouse.policy.mcp import McpOAuthRecord, McpServerRecord, mcp_client_key
+from gatehouse.policy.mcp import McpOAuthRecord, McpServerRecord, mcp_client_key, mcp_environment_key
 
 _SECRET: Final = "client_secret"  # noqa: S105 - the name of a field
 
@@ -26,9 +28,21 @@ class UpstreamCredentials:
         self._tokens = TokenCache("mcp", NO_ACCESS_TOKEN, now)
 
     def target(
-        self, ports: Ports, tenant_id: TenantId, server: McpServerRecord, gate: Callable[[], None] | None = None
+        self,
+        ports: Ports,
+        tenant_id: TenantId,
+        server: McpServerRecord,
+        gate: Callable[[], None] | None = None,
+        owner: bytes = b"",
     ) -> Target:
-        """Return the server as a target of requests, with the gateway's credential."""
+        """Return the server as a target of requests, with the gateway's credential. `owner` identifies the caller,
+        because a process may serve one caller only. Raises `StdioOff`."""
+        if server.stdio is not None:
+            if ports.stdio is None:
+                raise StdioOff
+            values = ports.secrets.open(tenant_id, mcp_environment_key(server.id), server.stdio.sealed_environment)
+            process = ports.stdio.outbound(tenant_id, server, values, owner)
+            return Target(record=server, revision=server.revision, header={}, outbound=process, gate=gate)
         header = ports.secrets.open(tenant_id, server.secret_key, server.sealed_header)
         outbound: Outbound = ports.outbound
         oauth = server.oauth

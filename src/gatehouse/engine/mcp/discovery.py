@@ -19,6 +19,8 @@ _MAX_SECONDS: Final = 60.0
 #: the most faults that are reported
 _MAX_FAULTS: Final = 100
 _MAX_FAULT_CHARACTERS: Final = 500
+#: the longest wait for the answer of a process that may not know the newer revision
+_PROBE_MS: Final = 10_000
 #: the longest wait for the end of a session
 _MAX_END_SECONDS: Final = 5.0
 _MAX_CURSOR_CHARACTERS: Final = 4096
@@ -46,10 +48,21 @@ async def discover(target: Target) -> Discovered:
 async def _discover(target: Target) -> Discovered:
     modern = msgspec.structs.replace(target, revision=MODERN)
     info = await _modern_info(modern)
-    if info is not None:
-        definitions, faults = await _tools(modern, None)
-        return Discovered(revision=MODERN, server_info=info, definitions=definitions, faults=faults)
-    legacy = msgspec.structs.replace(target, revision=LEGACY)
+    if info is None:
+        try:
+            return await _discover_legacy(msgspec.structs.replace(target, revision=LEGACY))
+        except UpstreamFailed as failed:
+            if target.record.stdio is None or failed.rpc_code != UNSUPPORTED_REVISION:
+                raise
+        # A process that starts slowly reads the request after its timeout, and then keeps to the newer revision.
+        info = await _modern_info(modern)
+        if info is None:
+            raise UpstreamFailed("unsupported_revision")
+    definitions, faults = await _tools(modern, None)
+    return Discovered(revision=MODERN, server_info=info, definitions=definitions, faults=faults)
+
+
+async def _discover_legacy(legacy: Target) -> Discovered:
     begun = await initialize(legacy)
     try:
         definitions, faults = await _tools(legacy, begun.session_id)
@@ -65,9 +78,16 @@ async def _discover(target: Target) -> Discovered:
 
 async def _modern_info(target: Target) -> dict[str, Any] | None:
     """Return the server's name and version, or None if it does not have the newer revision."""
+    record, is_process = target.record, target.record.stdio is not None
+    if is_process:
+        probed = msgspec.structs.replace(record, timeout_ms=min(record.timeout_ms, _PROBE_MS))
+        target = msgspec.structs.replace(target, record=probed)
     try:
         answer = (await upstream.request(target, "server/discover", {})).value
     except UpstreamFailed as failed:
+        if is_process and failed.reason in {"timeout", "process_ended"}:
+            # A process of the older revision may ignore the request, or end.
+            return None
         if failed.rpc_code == UNSUPPORTED_REVISION:
             _require_legacy(failed.error)
         elif failed.status is None or failed.reason == "unauthorized" or failed.rpc_code in MODERN_ERRORS:

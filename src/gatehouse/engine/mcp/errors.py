@@ -13,7 +13,8 @@ NotFound
 ├── UnknownServer         the organization has no such server for this caller
 └── UnknownSession        the session has ended, or is another caller's
 Unavailable
-└── McpSwitchedOff        a kill switch is engaged
+├── McpSwitchedOff        a kill switch is engaged
+└── StdioOff              the server is a process, and this host runs none
 BadGateway
 └── McpServerFailed       the MCP server did not answer, or its answer is an error or not valid
 """
@@ -22,7 +23,7 @@ from typing import Any, Final
 
 from gatehouse.engine.conversation.errors import MalformedCall, NestedTooDeep
 from gatehouse.engine.stages.calls.tool_access import UnknownTool
-from gatehouse.foundation.errors import BadGateway, BadRequest, NotFound, Refusal
+from gatehouse.foundation.errors import BadGateway, BadRequest, NotFound, Refusal, Unavailable
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -74,6 +75,11 @@ class UnknownServer(NotFound):
 class UnknownSession(NotFound):
     code = "unknown_mcp_session"
     message = "The session has ended. Initialize a new one."
+
+
+class StdioOff(Unavailable):
+    code = "mcp_stdio_off"
+    message = "This host runs no stdio MCP servers. The operator permits them with MCP_STDIO_COMMANDS."
 
 
 class McpServerFailed(BadGateway):

@@ -50,6 +50,12 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "session_ended": "It has ended the session.",
     "unsupported_revision": f"It supports none of the revisions {' and '.join(messages.REVISIONS)}.",
     "json_rpc_error": "It answered with an error.",
+    "process_failed": "Its process could not be started, or ended soon after its start. Try again later.",
+    "process_ended": "Its process ended before the answer was complete.",
+    "not_running": "Its process was ended before the call was sent. Try again.",
+    "too_many_processes": "The organization or the machine has the maximum number of processes of servers.",
+    "command_not_offered": "The operator no longer offers its command, or one of its variables, to the organization.",
+    "owner_unavailable": "The process that runs stdio servers does not answer.",
     "too_many_tools": "Its list of tools is too long.",
     "duplicate_tool": "Its list has two tools with the same name.",
 }

@@ -3,6 +3,7 @@
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from gatehouse.engine.mcp.stdio.commands import read_commands
 from gatehouse.engine.rate_limits.selection import PathLimits
 from gatehouse.foundation.processes import preflight
 from gatehouse.foundation.settings import BadSettings, Settings
@@ -18,8 +19,12 @@ def settings(*, listens: bool = True) -> Settings:
     tls = (preflight.listener_tls,) if listens else ()
     return preflight.checked_settings(
         Settings,
-        (_database_urls, _admin_password, PathLimits, lambda _: check_environment(), headers_of, *tls),
+        (_database_urls, _admin_password, PathLimits, lambda _: check_environment(), headers_of, _stdio, *tls),
     )
+
+
+def _stdio(settings: Settings) -> None:
+    read_commands(settings.mcp_stdio_commands)
 
 
 def _admin_password(settings: Settings) -> None:

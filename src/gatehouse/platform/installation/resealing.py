@@ -22,7 +22,7 @@ from gatehouse.platform.operations.siem.sending import secret_context as siem_co
 from gatehouse.platform.operations.webhooks.sending import secret_context
 from gatehouse.platform.records.archive.storage.checkpoints import context as checkpoint_context
 from gatehouse.policy.catalog import credential_key
-from gatehouse.policy.mcp import mcp_client_key, mcp_secret_key
+from gatehouse.policy.mcp import mcp_client_key, mcp_environment_key, mcp_secret_key
 
 SEALED: Final = (
     SealedColumn("signing_keys", ("kid",), "sealed_private", lambda kid: f"signing_key:{kid}".encode()),
@@ -48,6 +48,12 @@ SEALED: Final = (
         ("tenant_id", "id"),
         "sealed_client_secret",
         lambda tenant, server: sealing_context(tenant, mcp_client_key(server)),
+    ),
+    SealedColumn(
+        "mcp_servers",
+        ("tenant_id", "id"),
+        "sealed_environment",
+        lambda tenant, server: sealing_context(tenant, mcp_environment_key(server)),
     ),
     # Each conversation, batch, file and sample has its own key, which seals its texts.
     SealedColumn("conversations", ("id",), "sealed_key", key_context),

@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path
+from typing import Final
 
 import msgspec
 import psycopg
@@ -19,7 +20,13 @@ from gatehouse.foundation.storage.failures import describe
 from gatehouse.platform.access.signing import NEWEST_SIGNING_KEY
 from gatehouse.platform.installation import bootstrap, first_admin
 from gatehouse.platform.installation.first_admin import FirstAdmin
+from gatehouse.platform.live.nodes import NODE_EXPIRY_SECONDS, machine_name
 from gatehouse.platform.migrations import SCRIPTS
+
+_OTHER_MACHINES: Final = (
+    "SELECT DISTINCT split_part(host, '/', 1) FROM nodes"
+    " WHERE kind = 'gateway' AND host <> %s AND seen_at > now() - make_interval(secs => %s)"
+)
 
 
 class Installation(msgspec.Struct, frozen=True):
@@ -85,6 +92,7 @@ def check_all(installation: Installation) -> None:
     check_roles(installation)
     check_pooler(installation)
     check_master_key(installation)
+    check_single_machine(installation)
 
 
 def check(installation: Installation) -> None:
@@ -96,6 +104,20 @@ def check_roles(installation: Installation) -> None:
     """Check that the login of `DATABASE_URL` can assume the roles of the application. Raises `WrongRole`."""
     for role in (roles.APP_ROLE, roles.SERVICE_ROLE):
         roles.connect(installation.url, role, connect_timeout=10).close()
+
+
+def check_single_machine(installation: Installation) -> None:
+    """Check that no other machine serves, if this one may run MCP servers. Raises `BadSettings`."""
+    settings = installation.settings
+    if settings.mcp_stdio_commands is None or settings.embedded:
+        return
+    with roles.connect(installation.url, roles.SERVICE_ROLE, connect_timeout=10) as connection:
+        rows = connection.execute(_OTHER_MACHINES, [machine_name(), NODE_EXPIRY_SECONDS]).fetchall()
+    if rows:
+        raise BadSettings(
+            f"MCP_STDIO_COMMANDS: another machine, {rows[0][0]}, serves with this database; stdio MCP servers need an"
+            f" installation on one machine. If that machine has ended, wait {NODE_EXPIRY_SECONDS:.0f} s"
+        )
 
 
 def check_master_key(installation: Installation) -> None:

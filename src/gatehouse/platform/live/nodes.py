@@ -16,6 +16,7 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
@@ -43,6 +44,10 @@ _LIVE_NODES = text(
     "SELECT name, revision, seen_at FROM nodes"
     " WHERE kind = 'gateway' AND seen_at > now() - make_interval(secs => :expiry) ORDER BY name"
 )
+_OTHER_HOSTS = text(
+    "SELECT DISTINCT host FROM nodes"
+    " WHERE kind = 'gateway' AND host <> :host AND seen_at > now() - make_interval(secs => :expiry) ORDER BY host"
+)
 _DELETE_DEAD = text("DELETE FROM nodes WHERE host = :host AND pid = ANY(:pids)")
 _PIDS_ON_HOST = text("SELECT pid FROM nodes WHERE host = :host")
 
@@ -65,7 +70,7 @@ class Node:
 
     def __init__(self, database: Database, *, kind: str = "gateway") -> None:
         self.id: UUID = new_id()
-        self.host = _pid_namespace()
+        self.host = machine_name()
         self.name = f"{socket.gethostname()}-{os.getpid()}"
         self._database = database
         self._kind = kind
@@ -128,7 +133,12 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def _pid_namespace() -> str:
+async def other_machines(session: AsyncSession, own: str) -> list[str]:
+    """Return the names of the other machines (`machine_name`) whose gateway workers use this database."""
+    return list((await session.execute(_OTHER_HOSTS, {"host": own, "expiry": NODE_EXPIRY_SECONDS})).scalars())
+
+
+def machine_name() -> str:
     """Return a name of the scope in which process ids are unique: this boot of the machine, or this container."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

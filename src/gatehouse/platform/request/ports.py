@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from fastapi import Depends, Request
 
 from gatehouse.detection.service.client import DetectionClient
+from gatehouse.engine.mcp.stdio.client import StdioClient
 from gatehouse.engine.ports import Counters, Ports
 from gatehouse.engine.run import Engine
 from gatehouse.foundation.clock import Clock
@@ -95,6 +96,8 @@ class Host(Protocol):
     node: Node
     counters: Counters
     detectors: DetectionClient
+    #: None if this host runs no MCP servers
+    stdio: StdioClient | None
     #: the engine's ports, for families that simulate the engine's decisions
     ports: Ports
     #: the engine, for families that call models

@@ -105,6 +105,12 @@ class EmbeddedDatabase:
         embedded.leave(self._home, serving=True)
 
 
+def stdio_process() -> "subprocess.Popen[bytes]":
+    """Start the owner of the MCP servers that are processes of this machine."""
+    command = [sys.executable, "-P", "-m", "gatehouse.engine.mcp.stdio"]
+    return subprocess.Popen(command)  # noqa: S603 - a constant command
+
+
 def detection_process() -> "subprocess.Popen[bytes]":
     # -P prevents this package named `platform` from shadowing the module of the standard library.
     command = [sys.executable, "-P", "-m", "gatehouse.detection.service"]

@@ -10,6 +10,7 @@ import structlog
 from gatehouse.detection.service.client import DetectionClient
 from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.engine.dlp.turns import SCHEDULER
+from gatehouse.engine.mcp.stdio.client import open_client
 from gatehouse.engine.measures import tokenizers
 from gatehouse.engine.measures.latency import Latencies
 from gatehouse.engine.ports import Counters, Ports
@@ -102,8 +103,13 @@ class PlatformHost:
             begin=detecting.up,
             begun=lambda: bool(detecting),
         )
-        fail_closed = settings.switch_fail_mode == "closed"
-        self.feed = Feed(database, self.replica, self.node, self.policies.changed, fail_closed=fail_closed)
+        self.feed = Feed(
+            database,
+            self.replica,
+            self.node,
+            self.policies.changed,
+            fail_closed=settings.switch_fail_mode == "closed",
+        )
         self.credentials = LiveCredentials(
             self.replica, issuer=self.issuer, enforce_scopes=settings.oauth_scope_enforcement
         )
@@ -140,6 +146,7 @@ class PlatformHost:
             guard,
             max_per_provider=settings.connections_per_provider,
         )
+        self.stdio = open_client(settings.gatehouse_home, settings.mcp_stdio_commands)
         self.receivers = Receivers(guard)
         self.resolver: TxtResolver = SystemResolver()
         self._parts = contextlib.AsyncExitStack()
@@ -176,6 +183,7 @@ class PlatformHost:
             clock=self.clock,
             public_url=None if self.settings.public_url is None else self.settings.public_url.rstrip("/"),
             latencies=self.latencies,
+            stdio=self.stdio,
             meter=self.metrics,
             traces=self.traces,
             sampler=SealingSampler(self.sealer),
@@ -242,6 +250,8 @@ class PlatformHost:
         parts.push_async_callback(self.journal.close)
         parts.push_async_callback(self.receivers.close)
         parts.push_async_callback(self.outbound.close)
+        if self.stdio is not None:
+            parts.push_async_callback(self.stdio.stop)
 
     async def _start_parts(self, parts: contextlib.AsyncExitStack) -> None:
         parts.push_async_callback(self.detectors.stop)

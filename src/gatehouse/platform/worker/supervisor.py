@@ -5,6 +5,7 @@ supervisor   this process; opens the port and serves no request
 gateway      one process per core: the gateway and administration
 keeper       one process: stores the journals in the database, and runs jobs
 detection    one process: runs the models of the DLP tiers for all gateways; started when a rule first needs one
+stdio        one process: owns the MCP servers that are processes of this machine, if MCP_STDIO_COMMANDS permits any
 PostgreSQL   if embedded: not a child process, but restarted when it dies
 
 The settings, the home folder and the port are checked before the database is opened, so that a bad value ends the start
@@ -52,6 +53,7 @@ from gatehouse.platform.worker.child_processes import (
     Child,
     EmbeddedDatabase,
     detection_process,
+    stdio_process,
     stop_all,
 )
 from gatehouse.platform.worker.connection_sharing import ConnectionBoard
@@ -144,7 +146,9 @@ class Supervisor:
         # The detection process is not forked, because it needs few of the modules imported here, and its libraries
         # start their own threads.
         detection = Child(detection_process, metrics_directory, is_needed=lambda: bool(detecting))
-        supervised: list[Child | EmbeddedDatabase] = [*gateways, keeper, detection]
+        # Not forked either, so that the servers inherit nothing from this process.
+        stdio = Child(stdio_process, metrics_directory, is_needed=lambda: settings.mcp_stdio_commands is not None)
+        supervised: list[Child | EmbeddedDatabase] = [*gateways, keeper, detection, stdio]
         if database is not None:
             supervised.append(database)
         try:
@@ -162,7 +166,7 @@ class Supervisor:
             listener.close()
             stop_all(gateways, signal.SIGTERM, settings.drain_seconds + _GATEWAY_STOP_SECONDS)
             # The keeper is stopped after the gateways, because it stores the last records that they wrote.
-            stop_all([keeper, detection], signal.SIGTERM, _KEEPER_STOP_SECONDS)
+            stop_all([keeper, detection, stdio], signal.SIGTERM, _KEEPER_STOP_SECONDS)
 
     def _wait_ready(self, gateways: list[Child], ready: int, detection: Child) -> None:
         """Wait until every gateway serves. The detection process is started meanwhile if it is needed, because requests

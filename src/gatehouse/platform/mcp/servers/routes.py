@@ -38,7 +38,7 @@ async def list_mcp_servers(caller: AdminReader, session: Session, window: Window
 async def create_mcp_server(caller: AdminStepUp, body: NewMcpServer, change: Changing, host: TheHost) -> object:
     """Registers an MCP server. It can be called after its tools have been read and approved and access has been
     granted."""
-    return await service.create(change, host.sealer, host.receivers.guard, body)
+    return await service.create(change, host, body)
 
 
 @router.get("/{server_id}", response_model=McpServer)
@@ -51,9 +51,9 @@ async def read_mcp_server(caller: AdminReader, server: LoadedMcpServer) -> objec
 async def update_mcp_server(
     caller: AdminStepUp, server: LoadedMcpServer, body: McpServerUpdate, change: Changing, host: TheHost
 ) -> object:
-    """Changes the fields in the body. A new `url` puts all tools into quarantine, and the server must be refreshed
-    before it can be called again."""
-    return await service.update(change, host.sealer, host.receivers.guard, server, body)
+    """Changes the fields in the body. A new `url` or command puts all tools into quarantine, and the server must be
+    refreshed before it can be called again. `stdio` replaces all variables."""
+    return await service.update(change, host, server, body)
 
 
 @router.delete("/{server_id}", status_code=204)

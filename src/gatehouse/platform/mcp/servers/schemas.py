@@ -67,6 +67,34 @@ class OAuth(Body):
     sends_resource: SendsResource = True
 
 
+class Stdio(Body):
+    """A command of the operator (`MCP_STDIO_COMMANDS`), which runs as a process of this machine. The values of
+    `environment` are sealed and never returned."""
+
+    command: Annotated[
+        str,
+        Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="The name of the command.", examples=["issue-tracker"]),
+    ]
+    environment: Annotated[
+        dict[
+            Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]{0,63}$")],
+            Annotated[str, Field(min_length=1, max_length=4_096, pattern=r"^[^\x00]+$")],
+        ],
+        Field(
+            max_length=50,
+            description="Values of variables that the operator permits.",
+            examples=[{"TRACKER_TOKEN": "s3cr3t"}],
+        ),
+    ] = Field(default_factory=dict)
+
+
+class StdioShown(ResponseBody):
+    """The command of a server, with the names of the variables that have values."""
+
+    command: str
+    environment: list[str]
+
+
 class OAuthShown(ResponseBody):
     """The gateway's OAuth client without its secret."""
 
@@ -80,7 +108,8 @@ class OAuthShown(ResponseBody):
 class NewMcpServer(Body):
     name: Name
     description: Description | None = None
-    url: Url
+    url: Annotated[Url | None, Field(description="The address of the server. Exactly one of `url` and `stdio`.")] = None
+    stdio: Annotated[Stdio | None, Field(description="Instead of `url`: a command of the operator.")] = None
     header: Header | None = None
     oauth: Annotated[OAuth | None, Field(description="Instead of `header`: an OAuth client.")] = None
     access: Access = "restricted"
@@ -92,7 +121,8 @@ class NewMcpServer(Body):
 
 @partial
 class McpServerUpdate(NewMcpServer):
-    """Partial: omitted fields keep their values. Null clears `description`, and removes `header` or `oauth`."""
+    """Partial: omitted fields keep their values. Null clears `description`, and removes `header` or `oauth`. A server
+    with a `url` keeps one, and a server with `stdio` too."""
 
 
 class McpServer(ResponseBody):
@@ -100,7 +130,8 @@ class McpServer(ResponseBody):
     tenant_id: UUID
     name: str
     description: str | None
-    url: str
+    url: Annotated[str | None, Field(description="Null if the server is a process.")]
+    stdio: Annotated[StdioShown | None, Field(description="The command of the server, if it is a process.")]
     header_name: Annotated[str | None, Field(description="The name of the header that authenticates the gateway.")]
     oauth: Annotated[OAuthShown | None, Field(description="The gateway's OAuth client at the server.")]
     access: ServerAccess

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.engine.mcp.errors import StdioOff
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.egress.guard import EgressGuard, UnsafeUrl
 from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
@@ -16,6 +17,7 @@ from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
+from gatehouse.platform.live.nodes import other_machines
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.mcp.servers.schemas import (
     RESERVED_HEADERS,
@@ -24,6 +26,7 @@ from gatehouse.platform.mcp.servers.schemas import (
     McpServerUpdate,
     NewMcpServer,
     OAuth,
+    Stdio,
 )
 from gatehouse.platform.mcp.servers.table import (
     McpServerRow,
@@ -32,8 +35,9 @@ from gatehouse.platform.mcp.servers.table import (
     quarantine_tools,
     tool_ids,
 )
+from gatehouse.platform.request.ports import Host
 from gatehouse.platform.routing.providers.service import addresses_of, origin
-from gatehouse.policy.mcp import mcp_client_key, mcp_secret_key
+from gatehouse.policy.mcp import mcp_client_key, mcp_environment_key, mcp_secret_key
 
 #: Maximum number of MCP servers of an organization.
 MAX_MCP_SERVERS: Final = 200
@@ -41,6 +45,8 @@ MAX_MCP_SERVERS: Final = 200
 _OTHER_HOST: Final = (
     "names another host, to which the credential would be sent: set `header` or `oauth` again, or to null"
 )
+_ONE_TRANSPORT: Final = "set exactly one of `url` and `stdio`"
+_KEPT_TRANSPORT: Final = "cannot be set or removed for this server: register another server"
 _BOTH: Final = "cannot be set beside `header`: set one of them to null"
 
 
@@ -58,6 +64,16 @@ class TooManyMcpServers(Conflict):
     message = "The organization has the maximum number of MCP servers. Remove one first."
 
 
+class StdioNotPermitted(Conflict):
+    code = StdioOff.code
+    message = StdioOff.message
+
+
+class SeveralMachines(Conflict):
+    code = "mcp_stdio_several_machines"
+    message = "Stdio MCP servers need an installation on one machine, but several machines serve this one."
+
+
 class InvalidServerField(Unprocessable):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(faults=[FieldFault(field, message)])
@@ -70,45 +86,60 @@ async def list_page(session: AsyncSession, window: OffsetWindow) -> dict[str, An
     return window.envelope("mcp_servers", rows, total)
 
 
-async def create(change: Change, sealer: Sealer, guard: EgressGuard, new: NewMcpServer) -> McpServerRow:
-    """Register a server. Raises `InvalidServerField`, `McpServerExists`, `TooManyMcpServers`."""
+async def create(change: Change, host: Host, new: NewMcpServer) -> McpServerRow:
+    """Register a server. Raises `InvalidServerField`, `McpServerExists`, `TooManyMcpServers`, and the errors of
+    `_checked_stdio`."""
+    sealer, guard = host.sealer, host.receivers.guard
     session = change.session
     await require_room(
         session, ScopedLock.MCP_SERVERS, count_mcp_servers, limit=MAX_MCP_SERVERS, full=TooManyMcpServers
     )
-    values = new.model_dump(exclude={"header", "oauth"})
-    values["url"] = await _checked_url(change, guard, new.url)
+    values = new.model_dump(exclude={"header", "oauth", "stdio"})
+    if (new.url is None) == (new.stdio is None):
+        raise InvalidServerField("url", _ONE_TRANSPORT)
+    if new.url is not None:
+        values["url"] = await _checked_url(change, guard, new.url)
     now = utc_now()
     row = McpServerRow(
         id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, server_info={}, faults=[], **values
     )
     row.header_name, row.sealed_header = _sealed(sealer, change.tenant_id, row, new.header)
     row.oauth, row.sealed_client_secret = await _sealed_client(change, sealer, guard, row, new.oauth)
+    if new.stdio is not None:
+        row.stdio, row.sealed_environment = await _checked_stdio(change, host, row, new.stdio)
     _require_one_credential(row)
     session.add(row)
     await _flush(session)
-    _record(change, "mcp_server.created", row, **{**values, "header_name": row.header_name, "oauth": row.oauth})
+    details = {**values, "header_name": row.header_name, "oauth": row.oauth, "stdio": row.stdio}
+    _record(change, "mcp_server.created", row, **details)
     return row
 
 
-async def update(
-    change: Change, sealer: Sealer, guard: EgressGuard, row: McpServerRow, body: McpServerUpdate
-) -> McpServerRow:
-    """Change the fields that differ. If none differs, there is no audit event and no new version. A new URL puts all
-    tools into quarantine, and the server must be refreshed. Raises `InvalidServerField`, `McpServerExists`."""
+async def update(change: Change, host: Host, row: McpServerRow, body: McpServerUpdate) -> McpServerRow:
+    """Change the fields that differ. If none differs, there is no audit event and no new version. A new URL or command
+    puts all tools into quarantine, and the server must be refreshed. Raises `InvalidServerField`, `McpServerExists`,
+    and the errors of `_checked_stdio`."""
+    sealer, guard = host.sealer, host.receivers.guard
     sent = body.sent()
+    for field, is_kept in (("url", row.stdio is None), ("stdio", row.stdio is not None)):
+        if field in sent and (sent[field] is not None) != is_kept:
+            raise InvalidServerField(field, _KEPT_TRANSPORT)
+    stdio = sent.pop("stdio", None)
     credentials: dict[str, Any] = {name: sent.pop(name) for name in ("header", "oauth") if name in sent}
-    if "url" in sent:
+    if sent.get("url") is not None:
         sent["url"] = await _checked_url(change, guard, sent["url"])
     changes = row.differing(sent)
     if "url" in changes and _would_send_credential(row, changes["url"], credentials):
         raise InvalidServerField("url", _OTHER_HOST)
     changes |= await _changed_credentials(change, sealer, guard, row, credentials)
+    command = None if row.stdio is None else row.stdio["command"]
+    if stdio is not None:
+        changes["stdio"], changes["sealed_environment"] = await _checked_stdio(change, host, row, stdio)
     if not changes:
         return row
     row.assign(changes)
     _require_one_credential(row)
-    if "url" in changes:
+    if "url" in changes or (stdio is not None and stdio.command != command):
         row.revision, row.refreshed_at, row.server_info, row.faults = None, None, {}, []
         for tool_id in await quarantine_tools(change.session, row.id):
             change.touch("mcp_switch", tool_id)
@@ -126,7 +157,7 @@ def _would_send_credential(row: McpServerRow, url: str, replaced: Collection[str
     """Return whether a credential that is not replaced would be sent to another host."""
     has_header, has_oauth = row.sealed_header is not None, row.oauth is not None
     is_kept = (has_header and "header" not in replaced) or (has_oauth and "oauth" not in replaced)
-    return is_kept and origin(row.url) != origin(url)
+    return is_kept and row.url is not None and origin(row.url) != origin(url)
 
 
 async def _changed_credentials(
@@ -192,7 +223,30 @@ async def _sealed_client(
     return settings, sealer.seal(msgspec.json.encode({"client_secret": oauth.client_secret}), context=context)
 
 
+async def _checked_stdio(change: Change, host: Host, row: McpServerRow, stdio: Stdio) -> tuple[dict[str, Any], str]:
+    """Return the command with the names of variables, and the sealed values. Raises `StdioNotPermitted`,
+    `SeveralMachines`, `InvalidServerField`."""
+    if host.stdio is None:
+        raise StdioNotPermitted
+    if await other_machines(change.session, host.node.host):
+        raise SeveralMachines
+    command = host.stdio.commands.offered(stdio.command, str(change.tenant_id))
+    if command is None:
+        raise InvalidServerField("stdio.command", "is not a command that the operator offers to this organization")
+    if unknown := sorted(stdio.environment.keys() - set(command.environment)):
+        raise InvalidServerField(
+            "stdio.environment", f"must not contain {unknown[0]}: the operator does not permit this variable"
+        )
+    context = sealing_context(change.tenant_id, mcp_environment_key(row.id))
+    sealed = host.sealer.seal(msgspec.json.encode(stdio.environment), context=context)
+    return {"command": stdio.command, "environment": sorted(stdio.environment)}, sealed
+
+
 def _require_one_credential(row: McpServerRow) -> None:
+    if row.stdio is not None:
+        for field, value in (("header", row.sealed_header), ("oauth", row.oauth)):
+            if value is not None:
+                raise InvalidServerField(field, "cannot be set beside `stdio`, because a process receives no headers")
     if row.sealed_header is not None and row.oauth is not None:
         raise InvalidServerField("oauth", _BOTH)
 

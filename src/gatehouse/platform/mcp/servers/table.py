@@ -13,7 +13,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.settings import EgressPolicy
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.organization.tenants.table import TenantRecord
-from gatehouse.policy.mcp import McpOAuthRecord, McpServerRecord, ServerAccess
+from gatehouse.policy.mcp import McpOAuthRecord, McpServerRecord, McpStdioRecord, ServerAccess
 
 
 class McpServerRow(TenantRow):
@@ -23,7 +23,10 @@ class McpServerRow(TenantRow):
     tenant_id: Mapped[TenantId] = mapped_column(index=False)
     name: Mapped[str]
     description: Mapped[str | None]
-    url: Mapped[str]
+    #: None if the server is a process
+    url: Mapped[str | None]
+    stdio: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    sealed_environment: Mapped[str | None]
     enabled: Mapped[bool]
     access: Mapped[ServerAccess] = mapped_column(Text())
     timeout_ms: Mapped[int]
@@ -50,12 +53,13 @@ class McpServerRow(TenantRow):
         return McpServerRecord(
             id=self.id,
             name=self.name,
-            url=self.url,
+            url=self.url or "",
             revision=self.revision or "",
             access=self.access,
             timeout_ms=self.timeout_ms,
             sealed_header=self.sealed_header,
             oauth=oauth_record(self.oauth, self.sealed_client_secret),
+            stdio=stdio_record(self.stdio, self.sealed_environment),
             egress_policy=self.egress_policy,
         )
 
@@ -63,6 +67,11 @@ class McpServerRow(TenantRow):
 def oauth_record(oauth: dict[str, Any] | None, sealed_secret: str | None) -> McpOAuthRecord | None:
     """Return the gateway's OAuth client at a server from its columns."""
     return None if oauth is None or sealed_secret is None else McpOAuthRecord(**oauth, sealed_secret=sealed_secret)
+
+
+def stdio_record(stdio: dict[str, Any] | None, sealed_environment: str | None) -> McpStdioRecord | None:
+    """Return the command of a server from its columns."""
+    return None if stdio is None else McpStdioRecord(stdio["command"], sealed_environment)
 
 
 _QUARANTINE = text(

@@ -1,0 +1,10 @@
+"""MCP servers over stdio: processes on this machine that run commands of the operator (docs/mcp.md).
+
+    client     a worker's side: sends messages to the owner of the processes over a Unix socket
+    owner      the process that owns all servers of this machine (`python -m gatehouse.engine.mcp.stdio`)
+    pool       which servers run, how many, and for how long
+    server     one server: its messages, within bounds
+    launcher   the parent of one server: sets its limits, measures it, and kills all of its descendants
+
+No worker starts a server itself, because workers must not block, and several workers use the same server.
+"""

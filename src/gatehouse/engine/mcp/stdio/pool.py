@@ -1,0 +1,182 @@
+"""The stdio servers of this machine: which of them run, how many, and for how long."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import time
+from collections import OrderedDict
+from itertools import count
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import msgspec
+
+from gatehouse.engine.mcp.stdio.commands import Command, Commands
+from gatehouse.engine.mcp.stdio.server import ServerFailed, ServerProcess
+from gatehouse.engine.mcp.stdio.wire import Prepare
+from gatehouse.foundation.tasks import cancel_all
+
+#: A server that ends before this time has failed, and is started again with backoff.
+MIN_UPTIME_SECONDS: Final = 10.0
+_FIRST_BACKOFF_SECONDS: Final = 0.5
+_MAX_BACKOFF_SECONDS: Final = 60.0
+#: A server that was used within this time is not ended to make room for another one.
+_MIN_IDLE_SECONDS: Final = 1.0
+_CHECK_INTERVAL_SECONDS: Final = 1.0
+#: the most servers whose failures are remembered
+_MAX_PLACES: Final = 1_000
+
+#: organization, server, command, values of variables, caller. A process serves one key only, so the values and the
+#: state of one organization never reach another one.
+_Key: TypeAlias = tuple[str, str, str, tuple[tuple[str, str], ...], bytes]
+
+
+class _Place(msgspec.Struct):
+    """The place of one server: its process, if it runs, and its failures in a row."""
+
+    server: ServerProcess | None = None
+    starting: asyncio.Task[ServerProcess] | None = None
+    failures: int = 0
+    not_before: float = 0.0
+
+
+class Pool:
+    """Starts servers at their first use, and ends them when they are idle. Their folders are below `root`."""
+
+    def __init__(self, commands: Commands, root: Path) -> None:
+        self._commands, self._root = commands, root
+        self._numbers = count(1)
+        self._places: OrderedDict[_Key, _Place] = OrderedDict()
+        #: servers that run or are ending, by number
+        self._servers: dict[int, ServerProcess] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        # An owner that was killed leaves folders.
+        shutil.rmtree(self._root, ignore_errors=True)
+        self._root.mkdir(mode=0o700)
+        self._task = asyncio.create_task(self._end_idle(), name="idle stdio servers")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            await cancel_all(self._task)
+        await asyncio.gather(*(server.stop() for server in list(self._servers.values())))
+
+    async def prepare(self, question: Prepare) -> int:
+        """Return the number of a running server. Raises `ServerFailed`."""
+        command = self._commands.offered(question.command, question.organization)
+        if command is None or not question.environment.keys() <= set(command.environment):
+            raise ServerFailed("command_not_offered")
+        values = tuple(sorted(question.environment.items()))
+        caller = b"" if command.shared else question.caller
+        place = self._place((question.organization, question.server, question.command, values, caller))
+        server = place.server
+        if server is None or server.closed:
+            if place.starting is None or place.starting.done():
+                if time.monotonic() < place.not_before:
+                    raise ServerFailed("process_failed")
+                place.starting = asyncio.create_task(self._start(place, command, question), name="start stdio server")
+                place.starting.add_done_callback(lambda done: done.cancelled() or done.exception())
+            # A caller that leaves must not interrupt the start, for which other callers may wait.
+            server = await asyncio.shield(place.starting)
+        server.used_at = time.monotonic()
+        if question.is_legacy:
+            await server.initialize()
+        return server.number
+
+    async def send(self, process: int, body: bytes) -> bytes:
+        """Send a message to a server. Raises `ServerFailed`, with the reason `not_running` if nothing was written."""
+        server = self._servers.get(process)
+        if server is None or server.closed:
+            raise ServerFailed("not_running")
+        return await server.send(body)
+
+    def _place(self, key: _Key) -> _Place:
+        place = self._places.setdefault(key, _Place())
+        self._places.move_to_end(key)
+        if len(self._places) > _MAX_PLACES:
+            for old, other in self._places.items():
+                if other.server is None and other.starting is None:
+                    del self._places[old]
+                    break
+        return place
+
+    async def _start(self, place: _Place, command: Command, question: Prepare) -> ServerProcess:
+        await self._make_room(question.organization)
+
+        def on_end(server: ServerProcess) -> None:
+            self._ended(place, server)
+
+        number = next(self._numbers)
+        server = ServerProcess(
+            number,
+            question.organization,
+            question.server,
+            command=command,
+            values=question.environment,
+            on_end=on_end,
+            sweep=self._kill_strangers,
+        )
+        self._servers[number] = server
+        try:
+            await server.start(self._root)
+        except OSError:
+            # The system has no free process, descriptor or memory.
+            server.close("process_failed")
+            self._ended(place, server)
+            raise ServerFailed("process_failed") from None
+        place.server, place.starting = server, None
+        return server
+
+    async def _make_room(self, organization: str) -> None:
+        """Wait until the organization may start a server. Its own idle servers are ended, but not those of others.
+        Raises `ServerFailed`."""
+        limits = self._commands
+        while True:
+            own = [server for server in self._servers.values() if server.organization == organization]
+            if len(own) < limits.max_processes_per_organization and len(self._servers) < limits.max_processes:
+                return
+            idle = [server for server in own if server.closed or server.is_idle(_MIN_IDLE_SECONDS)]
+            if not idle:
+                raise ServerFailed("too_many_processes")
+            await min(idle, key=lambda server: server.used_at).stop()
+
+    def _ended(self, place: _Place, server: ServerProcess) -> None:
+        self._servers.pop(server.number, None)
+        if place.server is server:
+            place.server = None
+        now = time.monotonic()
+        if server.stopped or now - server.started_at >= MIN_UPTIME_SECONDS:
+            place.failures = 0
+        else:
+            place.failures += 1
+            if place.failures > 1:
+                backoff = _FIRST_BACKOFF_SECONDS * 2.0 ** min(place.failures - 2, 10)
+                place.not_before = now + min(backoff, _MAX_BACKOFF_SECONDS)
+
+    def _kill_strangers(self) -> None:
+        """Kill processes whose launcher was killed. The system makes them children of this process."""
+        known = {server.pid for server in self._servers.values()}
+        if None in known:
+            # A launcher whose id is not known yet must not be killed. This is called again soon.
+            return
+        for task in Path("/proc/self/task").iterdir():
+            for pid in map(int, (task / "children").read_text().split()):
+                if pid not in known:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                    with contextlib.suppress(ChildProcessError):
+                        os.waitpid(pid, os.WNOHANG)
+
+    async def _end_idle(self) -> None:
+        while True:
+            await asyncio.sleep(_CHECK_INTERVAL_SECONDS)
+            self._kill_strangers()
+            for server in list(self._servers.values()):
+                if not server.closed and server.is_idle(server.command.idle_seconds):
+                    task = asyncio.create_task(server.stop(), name="end stdio server")
+                    self._ending.add(task)
+                    task.add_done_callback(self._ending.discard)
