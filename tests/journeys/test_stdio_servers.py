@@ -60,8 +60,8 @@ def owner_of(server: GatehouseServer) -> psutil.Process:
 async def test_all_workers_use_the_same_process(server: GatehouseServer) -> None:
     key = server.new_key()
     await asyncio.gather(*(text(server, key, "echo", text=str(number)) for number in range(CALLS)))
-    said = (await text(server, key, "state"))["said"]
-    assert sorted(map(int, said)) == list(range(CALLS))
+    texts = (await text(server, key, "state"))["texts"]
+    assert sorted(map(int, texts)) == list(range(CALLS))
 
 
 async def test_calls_succeed_after_the_death_of_the_owner_and_of_a_worker(server: GatehouseServer) -> None:

@@ -21,7 +21,7 @@ TOOLS = (
     "noise", "babble", "ask", "sleep", "cancelled", "stubborn", "spawn",
 )  # fmt: skip
 #: texts of earlier calls of `echo`
-said: list[str] = []
+texts: list[str] = []
 cancelled: list[object] = []
 
 
@@ -33,10 +33,10 @@ def write(message: object) -> None:
 def call(name: str, arguments: dict) -> object:
     match name:
         case "echo":
-            said.append(arguments["text"])
+            texts.append(arguments["text"])
             return arguments["text"]
         case "state":
-            return {"pid": os.getpid(), "said": said, "parent": os.getppid()}
+            return {"pid": os.getpid(), "texts": texts, "parent": os.getppid()}
         case "environment":
             return {"environment": dict(os.environ), "folder": str(Path.cwd()), "umask": os.umask(0o077)}
         case "digest":

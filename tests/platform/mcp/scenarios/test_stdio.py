@@ -153,9 +153,9 @@ async def test_a_call_reaches_the_process_of_its_caller_and_is_recorded(
     first, second = [platform.client(await platform.new_key(tenant.user)) for _ in range(2)]
     theirs = platform.client(await platform.new_key(other_tenant.user))
     assert text_of(await call(first, "script", "echo", text="a")) == "a"
-    assert text_of(await call(first, "script", "state"))["said"] == ["a"]
+    assert text_of(await call(first, "script", "state"))["texts"] == ["a"]
     for other in (second, theirs):
-        assert text_of(await call(other, "script", "state"))["said"] == []
+        assert text_of(await call(other, "script", "state"))["texts"] == []
     assert text_of(await call(first, "script", "digest")) == digest("s3cr3t-of-acme")
     assert text_of(await call(theirs, "script", "digest")) == digest("s3cr3t-of-other")
     events = await recorded(platform, tenant)
@@ -172,7 +172,7 @@ async def test_a_kill_switch_stops_calls_to_a_running_process(
     await tenant.admin.client.post(f"{BASE}/{server['id']}/disable", json={"reason": "security_event"})
     assert (await call(user, "script", "echo", text="b")).status_code == 503
     await tenant.admin.client.post(f"{BASE}/{server['id']}/enable")
-    assert text_of(await call(user, "script", "state"))["said"] == ["a"]
+    assert text_of(await call(user, "script", "state"))["texts"] == ["a"]
 
 
 async def test_a_kill_switch_stops_a_call_whose_process_is_starting(

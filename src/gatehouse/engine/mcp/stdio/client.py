@@ -92,11 +92,11 @@ class StdioClient:
             answer = await reply
         except asyncio.CancelledError:
             with contextlib.suppress(ProcessFailed):
-                _write(writer, wire.framed(wire.Cancel(number)))
+                _write(writer, wire.framed(wire.CancelSend(number)))
             raise
         finally:
             del self._waiting[number]
-        if isinstance(answer, wire.Failed):
+        if isinstance(answer, wire.SendFailed):
             raise ProcessFailed(answer.reason)
         return answer
 
@@ -130,7 +130,7 @@ class StdioClient:
             writer.close()
             for number, waiting in self._waiting.items():
                 if not waiting.done():
-                    waiting.set_result(wire.Failed(number, "process_ended"))
+                    waiting.set_result(wire.SendFailed(number, "process_ended"))
 
 
 def open_client(home: Path, commands_path: Path | None) -> StdioClient | None:
@@ -161,7 +161,7 @@ class _ServerOutbound:
         for attempt in range(_MAX_ATTEMPTS):
             # The server runs and is initialized before the gate, so that nothing delays the call after it.
             prepared = await self._client.ask(msgspec.structs.replace(self._prepare, is_legacy=is_legacy))
-            assert isinstance(prepared, wire.Prepared)
+            assert isinstance(prepared, wire.ServerReady)
             send = wire.Send(number=0, process=prepared.process, body=request.body)
             try:
                 answered = await self._client.ask(send, request.before_first_byte)

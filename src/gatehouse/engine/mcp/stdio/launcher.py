@@ -149,13 +149,13 @@ def _exceeded(launch: dict[str, Any]) -> str:
 
 
 def _descendants() -> list[int]:
-    found, pending = [], _children(os.getpid())
+    pids, pending = [], _children(os.getpid())
     while pending:
         pid = pending.pop()
-        found.append(pid)
+        pids.append(pid)
         with contextlib.suppress(OSError):
             pending += _children(pid)
-    return found
+    return pids
 
 
 def _children(pid: int) -> list[int]:

@@ -15,7 +15,7 @@ import structlog
 
 from gatehouse.engine.mcp.stdio import wire
 from gatehouse.engine.mcp.stdio.commands import Commands, read_commands
-from gatehouse.engine.mcp.stdio.pool import Pool
+from gatehouse.engine.mcp.stdio.pool import ServerPool
 from gatehouse.engine.mcp.stdio.server import ServerFailed
 from gatehouse.foundation import log as logs
 from gatehouse.foundation.processes import frames
@@ -49,7 +49,7 @@ def run() -> None:
 async def _serve(commands: Commands, home: Path) -> None:
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
-    pool = Pool(commands, home / _FOLDER)
+    pool = ServerPool(commands, home / _FOLDER)
     pool.start()
     owner = _Owner(pool)
     await asyncio.start_unix_server(owner.answer, sock=frames.private_listener(home / wire.SOCKET))
@@ -58,7 +58,7 @@ async def _serve(commands: Commands, home: Path) -> None:
 
 
 class _Owner:
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: ServerPool) -> None:
         self._pool = pool
         self._parent = os.getppid()
 
@@ -70,11 +70,11 @@ class _Owner:
                 return
             while (data := await frames.read(reader)) is not None:
                 question = wire.question.decode(data)
-                if isinstance(question, wire.Cancel):
+                if isinstance(question, wire.CancelSend):
                     if (task := running.get(question.number)) is not None:
                         task.cancel()
                 elif len(running) >= _MAX_REQUESTS:
-                    writer.write(wire.framed(wire.Failed(question.number, "no_connection_free")))
+                    writer.write(wire.framed(wire.SendFailed(question.number, "no_connection_free")))
                 else:
                     running[question.number] = task = asyncio.create_task(self._reply(question, writer))
                     task.add_done_callback(partial(_forget, running, question.number))
@@ -90,14 +90,14 @@ class _Owner:
         reply: wire.Reply
         try:
             if isinstance(question, wire.Prepare):
-                reply = wire.Prepared(number, await self._pool.prepare(question))
+                reply = wire.ServerReady(number, await self._pool.prepare(question))
             else:
                 reply = wire.Answered(number, await self._pool.send(question.process, question.body))
         except ServerFailed as failed:
-            reply = wire.Failed(number, failed.reason)
+            reply = wire.SendFailed(number, failed.reason)
         except Exception:
             log.exception("mcp_stdio.fault")
-            reply = wire.Failed(number, "process_failed")
+            reply = wire.SendFailed(number, "process_failed")
         if not writer.is_closing():
             writer.write(wire.framed(reply))
 

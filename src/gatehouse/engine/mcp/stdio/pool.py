@@ -42,7 +42,7 @@ class _Place(msgspec.Struct):
     not_before: float = 0.0
 
 
-class Pool:
+class ServerPool:
     """Starts servers at their first use, and ends them when they are idle. Their folders are below `root`."""
 
     def __init__(self, commands: Commands, root: Path) -> None:

@@ -70,7 +70,7 @@ class ServerFailed(Exception):
         self.reason = reason
 
 
-class Message(msgspec.Struct, kw_only=True):
+class RpcMessage(msgspec.Struct, kw_only=True):
     """A JSON-RPC message whose contents are not decoded."""
 
     jsonrpc: str = ""
@@ -91,7 +91,7 @@ class _Handshake(msgspec.Struct):
 
 
 _encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder(Message).decode
+_decode: Final = msgspec.json.Decoder(RpcMessage).decode
 
 
 class ServerProcess:
@@ -113,8 +113,8 @@ class ServerProcess:
         self._name, self._values, self._on_end = name, values, on_end
         self._sweep = sweep
         self._numbers = count(1)
-        self._waiting: dict[int, asyncio.Future[Message]] = {}
-        self._handshake: asyncio.Task[Message] | None = None
+        self._waiting: dict[int, asyncio.Future[RpcMessage]] = {}
+        self._handshake: asyncio.Task[RpcMessage] | None = None
         self._unsolicited_messages = self._unsolicited_bytes = self._stderr_bytes = 0
         self._process: asyncio.subprocess.Process | None = None
         self._control: socket.socket | None = None
@@ -166,7 +166,7 @@ class ServerProcess:
             await asyncio.get_running_loop().sock_sendall(self._control, _encode(launch) + b"\n")
         self._log("mcp_stdio.started", pid=self._process.pid)
 
-    async def initialize(self) -> Message:
+    async def initialize(self) -> RpcMessage:
         """Initialize the server in the older revision, once. Returns its answer. Raises `ServerFailed`."""
         if self._handshake is None:
             self._handshake = asyncio.create_task(self._initialized(), name="stdio handshake")
@@ -174,7 +174,7 @@ class ServerProcess:
         # A caller that leaves must not interrupt the handshake, which other callers need too.
         return await asyncio.shield(self._handshake)
 
-    async def _initialized(self) -> Message:
+    async def _initialized(self) -> RpcMessage:
         params = Raw(_encode({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": IDENTITY}))
         try:
             async with asyncio.timeout(_HANDSHAKE_SECONDS):
@@ -206,11 +206,11 @@ class ServerProcess:
         finally:
             self.used_at = time.monotonic()
 
-    async def _request(self, method: str, params: Raw) -> Message:
+    async def _request(self, method: str, params: Raw) -> RpcMessage:
         if len(self._waiting) >= MAX_REQUESTS:
             raise ServerFailed("no_connection_free")
         number = next(self._numbers)
-        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[RpcMessage] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         self._unsolicited_messages = self._unsolicited_bytes = 0
         try:
@@ -318,7 +318,7 @@ class ServerProcess:
         try:
             message = _decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            message = Message()
+            message = RpcMessage()
         if message.method is UNSET and type(message.id) is int:
             answer = self._waiting.get(message.id)
             if answer is not None and not answer.done() and (bytes(message.result) or bytes(message.error)):
@@ -331,7 +331,7 @@ class ServerProcess:
         elif message.method is not UNSET and message.id is not UNSET:
             self._answer(message)
 
-    def _answer(self, request: Message) -> None:
+    def _answer(self, request: RpcMessage) -> None:
         """Answer a request of the server. The gateway answers pings only."""
         answer: dict[str, object] = {"result": {}}
         if request.method != "ping":

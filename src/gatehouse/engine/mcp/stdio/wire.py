@@ -37,11 +37,11 @@ class Send(_Message):
     body: bytes
 
 
-class Cancel(_Message):
+class CancelSend(_Message):
     """Cancels the request with this number. There is no answer."""
 
 
-class Prepared(_Message):
+class ServerReady(_Message):
     process: int
 
 
@@ -51,14 +51,14 @@ class Answered(_Message):
     body: bytes
 
 
-class Failed(_Message):
+class SendFailed(_Message):
     """`reason` is a key of `upstream._SENTENCES`."""
 
     reason: str
 
 
-Question: TypeAlias = Prepare | Send | Cancel
-Reply: TypeAlias = Prepared | Answered | Failed
+Question: TypeAlias = Prepare | Send | CancelSend
+Reply: TypeAlias = ServerReady | Answered | SendFailed
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 question: Final = msgspec.msgpack.Decoder(Question)
