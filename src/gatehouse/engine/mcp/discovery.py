@@ -52,7 +52,7 @@ async def _discover(target: Target) -> Discovered:
         try:
             return await _discover_legacy(msgspec.structs.replace(target, revision=LEGACY))
         except UpstreamFailed as failed:
-            if target.record.stdio is None or failed.rpc_code != UNSUPPORTED_REVISION:
+            if not (target.record.stdio is not None and failed.rpc_code == UNSUPPORTED_REVISION):
                 raise
         # A process that starts slowly reads the request after its timeout, and then keeps to the newer revision.
         info = await _modern_info(modern)
