@@ -218,8 +218,10 @@ async def test_a_changed_definition_is_shown_field_by_field_and_decided_by_its_h
     await expect(page.get_by_text(REFUSAL).first).to_be_visible()
     assert admin.get(tool_path).json()["status"] == "quarantined"
     await expect(changes).to_contain_text("Something else.")
-    await dialog.get_by_label("A person must approve each call").check()
+    required = dialog.get_by_role("checkbox", name="A person must approve each call")
+    await required.click()
     await expect(page.get_by_text("Each call of forecast needs an approval.").first).to_be_visible()
+    await expect(required).to_be_checked()
     await dialog.get_by_role("button", name="Approve this definition").click()
     await expect(page.get_by_text("forecast was approved.").first).to_be_visible()
     shown = admin.get(tool_path).json()
