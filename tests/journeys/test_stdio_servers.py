@@ -64,6 +64,12 @@ async def test_all_workers_use_the_same_process(server: GatehouseServer) -> None
     assert sorted(map(int, texts)) == list(range(CALLS))
 
 
+async def test_the_owner_has_no_secret_in_its_environment(server: GatehouseServer) -> None:
+    environment = owner_of(server).environ()
+    assert environment["MCP_STDIO_COMMANDS"]
+    assert not [name for name in environment if "KEY" in name or "URL" in name or "PASSWORD" in name]
+
+
 async def test_calls_succeed_after_the_death_of_the_owner_and_of_a_worker(server: GatehouseServer) -> None:
     key = server.new_key()
     first = (await text(server, key, "state"))["pid"]

@@ -1,5 +1,6 @@
 """The child processes of the supervisor: starts them, restarts them with backoff, and stops them."""
 
+import os
 import subprocess
 import sys
 import time
@@ -105,10 +106,19 @@ class EmbeddedDatabase:
         embedded.leave(self._home, serving=True)
 
 
+#: the environment variables of the owner of stdio servers
+_STDIO_ENVIRONMENT: Final = (
+    "GATEHOUSE_HOME", "MCP_STDIO_COMMANDS", "LOG_LEVEL",
+    "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "PYTHONUNBUFFERED", "TMPDIR", "TZ",
+)  # fmt: skip
+
+
 def stdio_process() -> "subprocess.Popen[bytes]":
     """Start the owner of the MCP servers that are processes of this machine."""
     command = [sys.executable, "-P", "-m", "gatehouse.engine.mcp.stdio"]
-    return subprocess.Popen(command)  # noqa: S603 - a constant command
+    # Its servers have the same user and can read its environment, so it gets no secret.
+    environment = {name: os.environ[name] for name in _STDIO_ENVIRONMENT if name in os.environ}
+    return subprocess.Popen(command, env=environment)  # noqa: S603 - a constant command
 
 
 def detection_process() -> "subprocess.Popen[bytes]":
