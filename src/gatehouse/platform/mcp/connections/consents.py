@@ -144,7 +144,7 @@ async def begin(request: Request, host: Host, who: BrowserUser, offered: Offered
     return f"{terms.authorization_url}{separator}{urlencode(query)}"
 
 
-class Answered(msgspec.Struct, frozen=True):
+class ConsentAnswer(msgspec.Struct, frozen=True):
     """A request with the authorization server's answer to a consent."""
 
     request: Request
@@ -158,7 +158,7 @@ class Answered(msgspec.Struct, frozen=True):
         return changing(self.request, self.host, user.tenant_id, as_caller(user, self.who.session))
 
 
-async def finish(x: Answered) -> None:
+async def finish(x: ConsentAnswer) -> None:
     """Finish a consent, and store the tokens. Raises `ConsentRefused`, after it has recorded the refusal in the audit
     chain."""
     server = x.offered.server
@@ -173,7 +173,7 @@ async def finish(x: Answered) -> None:
         raise
 
 
-async def _finish(x: Answered) -> None:
+async def _finish(x: ConsentAnswer) -> None:
     server, oauth = x.offered.server, x.offered.oauth
     consent = await _taken(x)
     terms = msgspec.convert(consent.terms, ConsentTerms)
@@ -188,7 +188,7 @@ async def _finish(x: Answered) -> None:
     await _store(x, terms, await _exchanged(x, terms, consent, code))
 
 
-async def _taken(x: Answered) -> ConsentRow:
+async def _taken(x: ConsentAnswer) -> ConsentRow:
     """Return the consent that this session has begun, and remove it. Raises `ConsentRefused`."""
     consent, user, state = None, x.who.user, x.answer.get("state", "")
     if 0 < len(state) <= _MAX_PARAMETER_CHARACTERS:
@@ -208,7 +208,7 @@ def _is_from_issuer(issuer: str | None, terms: ConsentTerms) -> bool:
     return terms.issuer is None or issuer == terms.issuer
 
 
-async def _exchanged(x: Answered, terms: ConsentTerms, consent: ConsentRow, code: str) -> IssuedTokens:
+async def _exchanged(x: ConsentAnswer, terms: ConsentTerms, consent: ConsentRow, code: str) -> IssuedTokens:
     """Return the tokens for the code. Raises `ConsentRefused`."""
     host, server, oauth, tenant_id = x.host, x.offered.server, x.offered.oauth, x.who.user.tenant_id
     assert host.settings.public_url is not None
@@ -227,7 +227,7 @@ async def _exchanged(x: Answered, terms: ConsentTerms, consent: ConsentRow, code
         raise ConsentRefused("token_unavailable") from None
 
 
-async def _store(x: Answered, terms: ConsentTerms, issued: IssuedTokens) -> None:
+async def _store(x: ConsentAnswer, terms: ConsentTerms, issued: IssuedTokens) -> None:
     """Store the tokens. They replace those of an earlier connection. Raises `ConsentRefused` if the session has ended,
     or if the server was changed meanwhile."""
     server, user = x.offered.server, x.who.user

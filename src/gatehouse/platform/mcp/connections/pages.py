@@ -57,5 +57,5 @@ async def finish_connection(request: Request, host: TheHost, server: str) -> Res
     except forms.BadForm:
         answer = {}
     offered = await consents.offer(host, who, server)
-    await consents.finish(consents.Answered(request, host, who, offered, answer))
+    await consents.finish(consents.ConsentAnswer(request, host, who, offered, answer))
     return redirect(f"{PREFIX}/{server}")
