@@ -70,7 +70,7 @@ class _Token(msgspec.Struct, frozen=True, eq=False):
         return f"_Token(expires_at={self.expires_at})"
 
 
-class _CachedToken:
+class _Cached:
     """The token of one user for one server, as `binding` describes them."""
 
     def __init__(self, binding: object, clock: Clock) -> None:
@@ -83,7 +83,7 @@ class _CachedToken:
 class _Handle:
     """Implements the engine's `UserToken`."""
 
-    def __init__(self, owner: "LiveUserTokens", key: tuple[UUID, UUID], entry: _CachedToken, token: _Token) -> None:
+    def __init__(self, owner: "LiveUserTokens", key: tuple[UUID, UUID], entry: _Cached, token: _Token) -> None:
         self._owner, self._key, self._entry, self._token = owner, key, entry, token
 
     @property
@@ -117,7 +117,7 @@ class LiveUserTokens:
         self._servers = servers
         self._public_url = public_url
         #: by server and user
-        self._entries: OrderedDict[tuple[UUID, UUID], _CachedToken] = OrderedDict()
+        self._entries: OrderedDict[tuple[UUID, UUID], _Cached] = OrderedDict()
         self._queries = asyncio.Semaphore(_MAX_QUERIES)
         #: renewals, which must finish even if no call waits for them, because a refresh token may be used up
         self._renewals: dict[UUID, asyncio.Task[_Token]] = {}
@@ -151,16 +151,16 @@ class LiveUserTokens:
         if self._renewals:
             await asyncio.wait(set(self._renewals.values()), timeout=2 * REQUEST_TIMEOUT_SECONDS)
 
-    def _entry(self, key: tuple[UUID, UUID], binding: object) -> _CachedToken:
+    def _entry(self, key: tuple[UUID, UUID], binding: object) -> _Cached:
         entry = self._entries.get(key)
         if entry is None or entry.binding != binding:
-            entry = self._entries[key] = _CachedToken(binding, self._clock)
+            entry = self._entries[key] = _Cached(binding, self._clock)
             if len(self._entries) > MAX_CACHED_TOKENS:
                 self._entries.popitem(last=False)
         self._entries.move_to_end(key)
         return entry
 
-    def _forget(self, key: tuple[UUID, UUID], entry: _CachedToken) -> None:
+    def _forget(self, key: tuple[UUID, UUID], entry: _Cached) -> None:
         if self.holds(key, entry):
             del self._entries[key]
 
@@ -181,7 +181,12 @@ class LiveUserTokens:
                 del self._entries[place]
 
     async def _load(
-        self, tenant_id: TenantId, user_id: UUID, server: McpServerRecord, oauth: McpUserOAuthRecord, entry: _CachedToken
+        self,
+        tenant_id: TenantId,
+        user_id: UUID,
+        server: McpServerRecord,
+        oauth: McpUserOAuthRecord,
+        entry: _Cached,
     ) -> _Token:
         """Read the token, and renew it if it is due or was refused. Raises `NotAvailable`."""
         while True:
