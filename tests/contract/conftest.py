@@ -98,7 +98,15 @@ async def mcp_server(platform: RunningPlatform, tenant: Tenant) -> dict[str, Any
     )
     rule = {"subject_type": "user", "subject_id": str(tenant.user.id), "access_type": "ALLOW"}
     rule = (await tenant.admin.client.post(f"{servers}/{server['id']}/access", json=rule)).json()
-    return {"server_id": server["id"], "tool_id": tool_id, "access_rule_id": rule["id"]}
+    connection_id = uuid4()
+    platform.sql(
+        "INSERT INTO mcp_connections (id, tenant_id, server_id, user_id, server_url, client_id, token_url)"
+        " VALUES (%s, %s, %s, %s, 'https://8.8.8.8/mcp', 'x', 'https://8.8.8.8/token')",
+        [connection_id, tenant.id, server["id"], tenant.user.id],
+    )
+    return {
+        "server_id": server["id"], "tool_id": tool_id, "access_rule_id": rule["id"], "connection_id": connection_id,
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,7 @@ _PLAIN: Final = re.compile(
 #: (tests/platform/access/test_api_keys.py).
 _PLAIN_TOO: Final = {
     ("POST", "/api/auth/logout"), ("DELETE", "/api/auth/sessions/{session_id}"),
+    ("DELETE", "/api/v1/mcp/connections/{server_id}"),
     ("PATCH", "/api/auth/mfa/webauthn/{passkey_id}"),
     ("PATCH", "/api/auth/api-keys/{key_id}"), ("PATCH", "/api/admin/api-keys/{key_id}"),
 }  # fmt: skip

@@ -171,6 +171,27 @@ class Sampler(Protocol):
         """Return a sealed key, and the contents sealed under that key, for storage."""
 
 
+class UserToken(Protocol):
+    """A user's access token for an MCP server."""
+
+    @property
+    def value(self) -> str: ...
+
+    def is_current(self) -> bool:
+        """Return whether the token may still be sent. The user or an administrator may have removed it."""
+
+    def refuse(self) -> None:
+        """Note that the MCP server has refused the token, so that the next call uses another."""
+
+
+class UserTokens(Protocol):
+    """Users' access tokens for MCP servers that need each user's consent."""
+
+    async def get(self, tenant_id: TenantId, user_id: UUID, server: McpServerRecord) -> UserToken:
+        """Return the token, usually from memory. Raises `McpConnectionRequired` if the user must consent first, and
+        `Unavailable`."""
+
+
 class Meter(Protocol):
     """Metrics of model calls and of calls of tools."""
 
@@ -237,6 +258,8 @@ class Ports(msgspec.Struct, kw_only=True):
     stdio: StdioServers | None = None
     #: None if this host exports no traces
     traces: Traces | None = None
+    #: None if this host has no users
+    user_tokens: UserTokens | None = None
     #: None if this host stores no samples
     sampler: Sampler | None = None
     detectors: Detectors = msgspec.field(default_factory=NoDetectors)

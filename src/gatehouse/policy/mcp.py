@@ -58,10 +58,27 @@ class McpStdioRecord(msgspec.Struct, frozen=True):
     sealed_environment: str | None = None
 
 
+class McpUserOAuthRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The gateway as an OAuth client that acts for each user at an MCP server, after the user's consent. Without
+    `authorization_url` and `token_url`, the endpoints are those in the metadata of `issuer`, or of the authorization
+    server that the MCP server names. `sealed_secret` is None for a public client."""
+
+    client_id: str
+    sealed_secret: str | None = None
+    scope: str | None = None
+    issuer: str | None = None
+    authorization_url: str | None = None
+    token_url: str | None = None
+    revocation_url: str | None = None
+    client_authentication: ClientAuthentication = "client_secret_basic"
+    #: whether the address of the server is sent as `resource` (RFC 8707)
+    sends_resource: bool = True
+
+
 class McpServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An enabled MCP server. `name` is its name in the path `/mcp/{name}`. `revision` is the protocol revision that it
-    has. `sealed_header` is the sealed header that authenticates the gateway, or None. At most one of it and `oauth` is
-    set. If `stdio` is set, the server is a process, and `url` is empty."""
+    has. `sealed_header` is the sealed header that authenticates the gateway, or None. At most one of it, `oauth` and
+    `user_oauth` is set. If `stdio` is set, the server is a process, and `url` is empty."""
 
     id: UUID
     name: str
@@ -72,6 +89,7 @@ class McpServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     sealed_header: str | None = None
     oauth: McpOAuthRecord | None = None
     stdio: McpStdioRecord | None = None
+    user_oauth: McpUserOAuthRecord | None = None
     #: the operator's stricter egress policy for this organization
     egress_policy: EgressPolicy | None = None
     tools: tuple[McpToolRecord, ...] = ()

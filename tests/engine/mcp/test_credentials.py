@@ -54,7 +54,7 @@ class Site:
 
     async def ask(self, server: McpServerRecord, tenant_id: TenantId = TENANT) -> str | None:
         """Send a request to a server. Returns its credential."""
-        await request(self.credentials.target(self.harness.ports, tenant_id, server), "ping", {})
+        await request(self.credentials.target(self.harness.ports, tenant_id, server, None), "ping", {})
         return self.sent[-1][1]
 
 

@@ -31,6 +31,7 @@ async def test_the_answer_to_a_registration_is_what_a_read_returns(tenant: Tenan
         "stdio": None,
         "header_name": "X-Key",
         "oauth": None,
+        "user_oauth": None,
         "access": "restricted",
         "enabled": True,
         "timeout_ms": 30_000,

@@ -12,7 +12,7 @@ from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.exchange import CalledTool, CallRequest, Identified
 from gatehouse.engine.mcp import upstream
-from gatehouse.engine.mcp.credentials import UpstreamCredentials
+from gatehouse.engine.mcp.credentials import UpstreamCredentials, require_connection
 from gatehouse.engine.mcp.definitions import input_schema
 from gatehouse.engine.mcp.errors import (
     INVALID_PARAMS,
@@ -22,7 +22,7 @@ from gatehouse.engine.mcp.errors import (
     UnknownSession,
 )
 from gatehouse.engine.mcp.headers import parameter_headers
-from gatehouse.engine.mcp.messages import LEGACY, ClientMessage, encode
+from gatehouse.engine.mcp.messages import INPUT_RESPONSES, LEGACY, ClientMessage, encode
 from gatehouse.engine.mcp.recording import ToolCallState, record
 from gatehouse.engine.mcp.sessions import UpstreamSessions, owner
 from gatehouse.engine.mcp.upstream import Target, UpstreamFailed
@@ -38,14 +38,14 @@ from gatehouse.engine.stages.calls import (
 from gatehouse.engine.stages.calls.tool_access import McpSwitchedOff, UnknownTool
 from gatehouse.engine.stages.calls.tool_rules import ARGUMENTS
 from gatehouse.engine.stages.candidates import overrides
-from gatehouse.engine.verdict import ALLOW, Hold, Rewrite, resolved
+from gatehouse.engine.verdict import ALLOW, Hold, MaybeVerdict, Refuse, Rewrite, Verdict, resolved
 from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
 from gatehouse.policy.mcp import McpServer, McpServerRecord, McpToolRecord
 
 log = structlog.get_logger(__name__)
 
 #: parameters of `tools/call` for which an agent and a server must exchange more than one message
-_UNSUPPORTED: Final = ("inputResponses", "requestState", "task")
+_UNSUPPORTED: Final = (INPUT_RESPONSES, "requestState", "task")
 #: number of times that a call synchronizes the switches before it fails
 _MAX_SYNCHRONIZATIONS: Final = 5
 #: The check of the arguments for each step of a model call, in the order of the steps. None if the step does not apply.
@@ -88,7 +88,9 @@ class ToolCalls:
             if state is not None:
                 state.sent = True
 
-        return self._credentials.target(ports, x.policy.tenant_id, server, gate, owner(x, server))
+        return self._credentials.target(
+            ports, x.policy.tenant_id, server, x.caller.user_id, gate=gate, owner=owner(x, server)
+        )
 
     async def answer(
         self, x: Identified, server: McpServer, name: Any, message: ClientMessage, public_session_id: str | None
@@ -133,7 +135,7 @@ class ToolCalls:
         self, state: ToolCallState, server: McpServer, name: Any, message: ClientMessage, public_session_id: str | None
     ) -> dict[str, Any]:
         x, ports = state.identified, self._ports
-        arguments = _arguments(message)
+        arguments = _arguments(message, server.record)
         tool = server.tools.get(checked_name(name))
         if tool is None:
             raise UnknownTool
@@ -141,7 +143,7 @@ class ToolCalls:
         call = ModelCall(dialect="", model=state.target, stream=False, body={ARGUMENTS: arguments})
         called_tool = CalledTool(server.record, tool)
         state.call_request = call_request = pipeline.decoded(x, call, message.body_bytes, called_tool)
-        for check in (pipeline.TOOL_ACCESS, *_CHECKS, pipeline.TOOL_RULES):
+        for check in (pipeline.TOOL_ACCESS, _require_connection, *_CHECKS, pipeline.TOOL_RULES):
             if check is None:
                 continue
             verdict = await resolved(check(call_request, ports))
@@ -239,6 +241,20 @@ class ToolCalls:
         return McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason)
 
 
+def _require_connection(x: CallRequest, ports: Ports) -> MaybeVerdict:
+    """Refuse a call without the user's consent before a person is asked to approve it."""
+    assert x.called_tool is not None
+    return ALLOW if x.called_tool.server.user_oauth is None else _connection(x, x.called_tool.server, ports)
+
+
+async def _connection(x: CallRequest, server: McpServerRecord, ports: Ports) -> Verdict:
+    try:
+        await require_connection(ports, x.identified.policy.tenant_id, x.identified.caller.user_id, server)
+    except Refusal as error:
+        return Refuse(error)
+    return ALLOW
+
+
 def checked_name(name: Any) -> str:
     """Return the name of a tool in a call. Raises `InvalidParams`."""
     if type(name) is not str:
@@ -246,9 +262,11 @@ def checked_name(name: Any) -> str:
     return name
 
 
-def _arguments(message: ClientMessage) -> dict[str, Any]:
+def _arguments(message: ClientMessage, server: McpServerRecord) -> dict[str, Any]:
     for param in _UNSUPPORTED:
-        if param in message.params:
+        # After `input_required` an agent repeats its call with this parameter, whose value has no meaning.
+        is_answer = param == INPUT_RESPONSES and server.user_oauth is not None
+        if param in message.params and not is_answer:
             raise InvalidParams(param, "is not supported by the gateway.")
     arguments = message.params.get("arguments", {})
     if type(arguments) is not dict:

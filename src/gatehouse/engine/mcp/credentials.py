@@ -1,5 +1,5 @@
-"""The gateway's credentials at MCP servers: none, a static header, the access token of an OAuth client, or the
-variables of a process."""
+"""The gateway's credentials at MCP servers: none, a static header, the access token of an OAuth client or of the user
+who calls, or the variables of a process."""
 
 import time
 from base64 import b64encode
@@ -7,15 +7,25 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 from urllib.parse import quote
+from uuid import UUID
 
-from gatehouse.engine.mcp.errors import StdioOff
+import msgspec
+
+from gatehouse.engine.mcp.errors import McpUserRequired, StdioOff
 from gatehouse.engine.mcp.upstream import Target
-from gatehouse.engine.ports import Ports
+from gatehouse.engine.ports import Ports, UserTokens
 from gatehouse.engine.providers.authentication.tokens import AccessToken, TokenCache, fetch_token
 from gatehouse.engine.providers.failure import NO_ACCESS_TOKEN
+from gatehouse.engine.routing.attempts import OutOfTouch
 from gatehouse.foundation.identity import TenantId
-from gatehouse.foundation.outbound import Outbound
-from gatehouse.policy.mcp import McpOAuthRecord, McpServerRecord, mcp_client_key, mcp_environment_key
+from gatehouse.foundation.outbound import Outbound, OutboundReply, OutboundRequest
+from gatehouse.policy.mcp import (
+    McpOAuthRecord,
+    McpServerRecord,
+    McpUserOAuthRecord,
+    mcp_client_key,
+    mcp_environment_key,
+)
 
 _SECRET: Final = "client_secret"  # noqa: S105 - the name of a field
 
@@ -32,11 +42,14 @@ class UpstreamCredentials:
         ports: Ports,
         tenant_id: TenantId,
         server: McpServerRecord,
+        user_id: UUID | None,
+        *,
         gate: Callable[[], None] | None = None,
         owner: bytes = b"",
     ) -> Target:
-        """Return the server as a target of requests, with the gateway's credential. `owner` identifies the caller,
-        because a process may serve one caller only. Raises `StdioOff`."""
+        """Return the server as a target of requests, with the gateway's credential. `user_id` is the user for whom
+        requests are sent, or None. `owner` identifies the caller, because a process may serve one caller only. Raises
+        `McpUserRequired`, `StdioOff`."""
         if server.stdio is not None:
             if ports.stdio is None:
                 raise StdioOff
@@ -51,7 +64,55 @@ class UpstreamCredentials:
             load = partial(_fetched, ports.outbound, server, oauth, secret, self._now)
             # With the sealed secret in the key, a token is not used after its secret was replaced.
             outbound = self._tokens.bearer(outbound, (tenant_id, server.id, server.url, oauth), load, server.name)
+        if server.user_oauth is not None:
+            outbound = UserBearer(outbound, *_user(ports, user_id), tenant_id, server)
         return Target(record=server, revision=server.revision, header=header, outbound=outbound, gate=gate)
+
+
+async def require_connection(ports: Ports, tenant_id: TenantId, user_id: UUID | None, server: McpServerRecord) -> None:
+    """Check that the user has connected an account if the server needs one. Raises `McpConnectionRequired`,
+    `McpUserRequired`, `Unavailable`."""
+    if server.user_oauth is not None:
+        user_tokens, user = _user(ports, user_id)
+        await user_tokens.get(tenant_id, user, server)
+
+
+def _user(ports: Ports, user_id: UUID | None) -> tuple[UserTokens, UUID]:
+    if user_id is None or ports.user_tokens is None:
+        raise McpUserRequired
+    return ports.user_tokens, user_id
+
+
+class UserBearer:
+    """An `Outbound` that sends a user's access token. `send` also raises `McpConnectionRequired`, `Unavailable`, and
+    `OutOfTouch` if the token was removed while the call waited."""
+
+    def __init__(
+        self, outbound: Outbound, tokens: UserTokens, user_id: UUID, tenant_id: TenantId, server: McpServerRecord
+    ) -> None:
+        self._outbound = outbound
+        self._tokens = tokens
+        self._user_id = user_id
+        self._tenant_id = tenant_id
+        self._server = server
+
+    async def send(self, request: OutboundRequest) -> OutboundReply:
+        token = await self._tokens.get(self._tenant_id, self._user_id, self._server)
+
+        def gate() -> None:
+            if not token.is_current():
+                raise OutOfTouch
+            if request.before_first_byte is not None:
+                request.before_first_byte()
+
+        headers = {**request.headers, "Authorization": f"Bearer {token.value}"}
+        reply = await self._outbound.send(msgspec.structs.replace(request, headers=headers, before_first_byte=gate))
+        if reply.status == 401:
+            token.refuse()
+        return reply
+
+    async def close(self) -> None:
+        """Do nothing: the wrapped `Outbound` is shared."""
 
 
 async def _fetched(
@@ -59,16 +120,25 @@ async def _fetched(
 ) -> AccessToken:
     """Fetch a token by the grant of client credentials (RFC 6749, 4.4). Raises `NotAvailable` and `OutboundFailed`."""
     form = {"grant_type": "client_credentials"}
-    headers: dict[str, str] = {}
     if oauth.scope:
         form["scope"] = oauth.scope
     if oauth.sends_resource:
         # The token is valid for this server only, if the token endpoint knows resource indicators (RFC 8707).
         form["resource"] = server.url
-    if oauth.client_authentication == "client_secret_basic":
-        pair = f"{quote(oauth.client_id, safe='')}:{quote(secret, safe='')}"
-        headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
-    else:
-        form |= {"client_id": oauth.client_id, _SECRET: secret}
+    headers = authenticate_client(oauth, secret, form)
     egress = server.egress_policy or "private"
     return await fetch_token(outbound, oauth.token_url, form, now, headers=headers, egress=egress)
+
+
+def authenticate_client(
+    oauth: McpOAuthRecord | McpUserOAuthRecord, secret: str | None, form: dict[str, str]
+) -> dict[str, str]:
+    """Authenticate the gateway in a request to an authorization server (RFC 6749, 2.3): add fields to `form`, or return
+    headers. `secret` is None for a public client."""
+    if secret is not None and oauth.client_authentication == "client_secret_basic":
+        pair = f"{quote(oauth.client_id, safe='')}:{quote(secret, safe='')}"
+        return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+    form["client_id"] = oauth.client_id
+    if secret is not None:
+        form[_SECRET] = secret
+    return {}

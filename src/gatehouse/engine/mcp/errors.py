@@ -8,6 +8,9 @@ BadRequest
 ├── HeaderMismatch        a header is missing or contradicts the body
 ├── UnsupportedRevision   the revision is not supported
 └── ToolRefusedCall       the MCP server does not accept the parameters
+Forbidden
+├── McpConnectionRequired the user has not connected an account at the MCP server
+└── McpUserRequired       the MCP server needs a user's account, and the caller is no user
 NotFound
 ├── MethodNotFound
 ├── UnknownServer         the organization has no such server for this caller
@@ -23,7 +26,7 @@ from typing import Any, Final
 
 from gatehouse.engine.conversation.errors import MalformedCall, NestedTooDeep
 from gatehouse.engine.stages.calls.tool_access import UnknownTool
-from gatehouse.foundation.errors import BadGateway, BadRequest, NotFound, Refusal, Unavailable
+from gatehouse.foundation.errors import BadGateway, BadRequest, Forbidden, NotFound, Refusal, Unavailable
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -32,6 +35,8 @@ INVALID_PARAMS: Final = -32602
 HEADER_MISMATCH: Final = -32020
 MISSING_CAPABILITY: Final = -32021
 UNSUPPORTED_REVISION: Final = -32022
+#: revision 2025-11-25 only
+URL_ELICITATION_REQUIRED: Final = -32042
 #: errors by which a client recognizes a server of the newer revision
 MODERN_ERRORS: Final = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_REVISION})
 
@@ -65,6 +70,24 @@ class ToolRefusedCall(BadRequest):
 class MethodNotFound(NotFound):
     code = "method_not_found"
     message = "The gateway does not serve this method."
+
+
+class McpConnectionRequired(Forbidden):
+    """`url` is the page at which the user connects an account."""
+
+    code = "mcp_connection_required"
+    message = "Connect your account at the MCP server first."
+
+    def __init__(self, server: str, url: str) -> None:
+        super().__init__(f"Connect your account at the MCP server {server} first. Open {url}", server=server, url=url)
+        self.url = url
+
+
+class McpUserRequired(Forbidden):
+    code = "mcp_user_required"
+    message = (
+        "The MCP server needs the account of a user. Call it with a user's API key or session, not as an OAuth client."
+    )
 
 
 class UnknownServer(NotFound):
@@ -107,3 +130,10 @@ def rendered(error: Refusal, request_id: str) -> dict[str, Any]:
     """Return the `error` of a JSON-RPC response. Its code is the HTTP status if JSON-RPC has no code for the error."""
     data: dict[str, Any] = {"type": error.type, "code": error.code, "request_id": request_id, **error.extra}
     return {"code": _CODES.get(type(error), error.status), "message": error.text, "data": data}
+
+
+def elicitation(error: McpConnectionRequired, request_id: str) -> dict[str, Any]:
+    """Return the `error` by which a server of the older revision asks the agent to show a URL to its user."""
+    request = {"mode": "url", "elicitationId": request_id, "url": error.url, "message": error.text}
+    fields = rendered(error, request_id)
+    return {**fields, "code": URL_ELICITATION_REQUIRED, "data": {**fields["data"], "elicitations": [request]}}

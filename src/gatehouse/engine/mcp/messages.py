@@ -26,6 +26,8 @@ _SERVER_KEY: Final = _PREFIX + "serverInfo"
 #: the name and version by which the gateway identifies itself to both sides
 IDENTITY: Final = {"name": "gatehouse", "version": __version__}
 
+#: the parameter of a repeated request with the agent's answers to `input_required`
+INPUT_RESPONSES: Final = "inputResponses"
 #: methods for which the header `Mcp-Name` repeats the tool's name
 _NAMED: Final = frozenset({"tools/call"})
 _MAX_METHOD_CHARACTERS: Final = 128
@@ -46,6 +48,8 @@ class ClientMessage(msgspec.Struct, frozen=True, kw_only=True):
     revision: str
     #: size of the body with the message
     body_bytes: int
+    #: whether the client can show a URL to its user. False in the older revision, in which clients state this only once
+    elicits_urls: bool = False
 
 
 def id_of(body: bytes) -> MessageId | None:
@@ -81,10 +85,22 @@ def decode(body: bytes, headers: Mapping[str, str]) -> ClientMessage:
     if type(meta) is not dict:
         raise InvalidParams("params._meta", "must be an object.")
     revision = _revision(method, meta, headers.get("mcp-protocol-version"), is_request=message_id is not None)
-    decoded = ClientMessage(method=method, id=message_id, params=params, revision=revision, body_bytes=len(body))
+    decoded = ClientMessage(
+        method=method,
+        id=message_id,
+        params=params,
+        revision=revision,
+        body_bytes=len(body),
+        elicits_urls=revision == MODERN and _elicits_urls(meta.get(_CAPABILITIES_KEY)),
+    )
     if revision == MODERN and message_id is not None:
         _check_headers(decoded, meta, headers)
     return decoded
+
+
+def _elicits_urls(capabilities: Any) -> bool:
+    elicitation = capabilities.get("elicitation") if type(capabilities) is dict else None
+    return type(elicitation) is dict and type(elicitation.get("url")) is dict
 
 
 def _id(value: Any) -> MessageId | None:
@@ -133,6 +149,12 @@ def response(message_id: MessageId | None, result: dict[str, Any]) -> bytes:
 def error_response(message_id: MessageId | None, error: dict[str, Any]) -> bytes:
     # JSON-RPC: the id is null if it could not be read.
     return encode({"jsonrpc": "2.0", "id": message_id, "error": error})
+
+
+def connection_request(message: str, url: str) -> dict[str, Any]:
+    """Return a result that asks the agent to show a URL to its user, and then to repeat its request."""
+    elicitation = {"method": "elicitation/create", "params": {"mode": "url", "message": message, "url": url}}
+    return {"resultType": "input_required", "inputRequests": {"connect": elicitation}}
 
 
 def complete(result: dict[str, Any], revision: str) -> dict[str, Any]:

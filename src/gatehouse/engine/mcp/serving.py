@@ -10,13 +10,15 @@ from gatehouse.engine.exchange import Answer, CallerResults, Identified, ReadBod
 from gatehouse.engine.mcp import listing, messages, upstream
 from gatehouse.engine.mcp.calling import ToolCalls, checked_name
 from gatehouse.engine.mcp.errors import (
+    McpConnectionRequired,
     McpServerFailed,
     MethodNotFound,
     UnknownServer,
     UnknownSession,
+    elicitation,
     rendered,
 )
-from gatehouse.engine.mcp.messages import IDENTITY, LEGACY, MODERN, REVISIONS, ClientMessage, MessageId
+from gatehouse.engine.mcp.messages import IDENTITY, LEGACY, MODERN, REVISIONS, ClientMessage
 from gatehouse.engine.mcp.upstream import UpstreamFailed
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.callers.maintenance import InMaintenance
@@ -51,7 +53,7 @@ class ToolServer:
     async def answer(self, x: Received, read: ReadBody, on_admitted: Callable[[], None]) -> Answer:
         """Return the answer to a POST or DELETE request. Errors are returned as answers. Raises `ClientLeft`."""
         caller: CallerResults | None = None
-        body = b""
+        body, message = b"", None
         try:
             pipeline.walk_now(pipeline.ARRIVAL, x, self._ports)
             identified = pipeline.obeyed(await pipeline.IDENTIFY(x, self._ports, SCOPE))
@@ -65,14 +67,15 @@ class ToolServer:
                 body = await read()
                 pipeline.walk_now(pipeline.ARRIVAL, x, self._ports)
                 on_admitted()
-                answer = await self._message(identified, server, messages.decode(body, x.headers))
+                message = messages.decode(body, x.headers)
+                answer = await self._message(identified, server, message)
         except ClientLeft:
             raise
         except Exception as error:
             if not isinstance(error, Refusal):
                 log.exception("mcp.fault", request_id=x.request_id)
                 error = Internal()
-            answer = _refused(error, x, messages.id_of(body), self._ports.public_url)
+            answer = _refused(error, x, body, message, self._ports.public_url)
             if caller is None:
                 self._ports.meter.refused(error.code)
         if caller is not None and caller.rate is not None:
@@ -187,11 +190,23 @@ def _challenge(error: Refusal, x: Received, public_url: str | None) -> str | Non
     return ("Bearer " + ", ".join(f'{name}="{value}"' for name, value in parameters.items())).rstrip()
 
 
-def _refused(error: Refusal, x: Received, message_id: MessageId | None, public_url: str | None) -> Answer:
+def _refused(error: Refusal, x: Received, body: bytes, message: ClientMessage | None, public_url: str | None) -> Answer:
+    """Return the answer for an error. `message` is None if the body was not decoded."""
+    message_id = messages.id_of(body)
     headers = {**_JSON, **error.headers}
     if (challenge := _challenge(error, x, public_url)) is not None:
         headers["WWW-Authenticate"] = challenge
     if isinstance(error, InMaintenance):
         return Answer(status=error.status, headers=headers, body=error.body(), refusal=error)
+    if isinstance(error, McpConnectionRequired) and message is not None:
+        if message.elicits_urls and messages.INPUT_RESPONSES not in message.params:
+            result = messages.connection_request(error.text, error.url)
+            answer = messages.response(message.id, messages.complete(result, message.revision))
+            return Answer(status=200, headers=headers, body=answer)
+        if message.revision == LEGACY:
+            return Answer(
+                status=error.status, headers=headers, refusal=error,
+                body=messages.error_response(message_id, elicitation(error, x.request_id)),
+            )  # fmt: skip
     fields = rendered(error, x.request_id)
     return Answer(status=error.status, headers=headers, body=messages.error_response(message_id, fields), refusal=error)

@@ -52,6 +52,8 @@ from gatehouse.platform.governance.model_registry.routes import router as model_
 from gatehouse.platform.governance.policies.routes import router as policies
 from gatehouse.platform.mcp.access.routes import router as mcp_access
 from gatehouse.platform.mcp.callable.routes import router as mcp_callable
+from gatehouse.platform.mcp.connections.pages import router as mcp_connection_pages
+from gatehouse.platform.mcp.connections.routes import router as mcp_connections
 from gatehouse.platform.mcp.resource.routes import router as mcp_resource
 from gatehouse.platform.mcp.servers.routes import router as mcp_servers
 from gatehouse.platform.mcp.tools.routes import all_tools_router as all_mcp_tools
@@ -165,6 +167,8 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     all_mcp_tools,
     mcp_access,
     mcp_callable,
+    mcp_connections,
+    mcp_connection_pages,
     mcp_resource,
     files,
     batches,
@@ -178,6 +182,7 @@ ERROR_FORMATS: Final[dict[str, ErrorFormat]] = {
     "/console": PAGES_ERROR_FORMAT,
     "/api/saml": SAML_ERROR_FORMAT,
     "/logout": PAGES_ERROR_FORMAT,
+    "/connect": PAGES_ERROR_FORMAT,
     "/api/v1/admin/org": NAMED,
     "/api/v1/admin/org/feature-flags": NAMED,
     "/api/v1/admin/retention": NAMED,
@@ -214,7 +219,8 @@ SHOWN_ELSEWHERE: Final = {"/api/admin/providers/byoe/": "/api/admin/providers/"}
 
 #: Path prefixes whose reads ignore unknown query parameters: protocols that require it, probes, and browser pages.
 ANY_PARAMETERS: Final = (
-    "/.well-known/", "/oauth/", "/api/oauth/", "/api/saml/", "/api/scim/", "/console", "/login", "/logout", "/health",
+    "/.well-known/", "/oauth/", "/api/oauth/", "/api/saml/", "/api/scim/", "/console", "/connect", "/login", "/logout",
+    "/health",
     "/api/health/", "/metrics", "/api/conversations/shared/",
     # Clients of Anthropic's beta API add `beta=true`.
     "/v1/messages/batches",

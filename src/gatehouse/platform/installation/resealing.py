@@ -18,6 +18,7 @@ from gatehouse.platform.conversations.conversations.contents import key_context
 from gatehouse.platform.conversations.share_links.service import token_context
 from gatehouse.platform.governance.dlp_samples.contents import key_context as sample_key_context
 from gatehouse.platform.live.ports import sealing_context
+from gatehouse.platform.mcp.connections.table import tokens_context, verifier_context
 from gatehouse.platform.operations.siem.sending import secret_context as siem_context
 from gatehouse.platform.operations.webhooks.sending import secret_context
 from gatehouse.platform.records.archive.storage.checkpoints import context as checkpoint_context
@@ -55,6 +56,8 @@ SEALED: Final = (
         "sealed_environment",
         lambda tenant, server: sealing_context(tenant, mcp_environment_key(server)),
     ),
+    SealedColumn("mcp_connections", ("tenant_id", "server_id", "user_id"), "sealed_tokens", tokens_context),
+    SealedColumn("mcp_consents", ("tenant_id", "server_id", "user_id"), "sealed_verifier", verifier_context),
     # Each conversation, batch, file and sample has its own key, which seals its texts.
     SealedColumn("conversations", ("id",), "sealed_key", key_context),
     SealedColumn("batches", ("id",), "sealed_key", batch_key_context),

@@ -51,6 +51,8 @@ from gatehouse.platform.live.replica.feed import Feed
 from gatehouse.platform.live.replica.state import Replica
 from gatehouse.platform.live.tries import TryCounters
 from gatehouse.platform.live.uses import UseWriter
+from gatehouse.platform.mcp.connections.authorization_servers import AuthorizationServers
+from gatehouse.platform.mcp.connections.tokens import LiveUserTokens
 from gatehouse.platform.metrics import PlatformMetrics
 from gatehouse.platform.publishing.outposts import Supply
 from gatehouse.platform.publishing.snapshots import Publisher
@@ -169,6 +171,14 @@ class PlatformHost:
         self.journal = JournalWriter(
             journal, sync=self.settings.journal_sync, max_bytes=self.settings.journal_max_bytes
         )
+        self.user_tokens = LiveUserTokens(
+            self.database,
+            self.sealer,
+            self.replica,
+            clock=self.clock,
+            servers=AuthorizationServers(self.outbound, self.receivers.guard),
+            public_url=self.settings.public_url,
+        )
         self.ports = Ports(
             credentials=self.credentials,
             policies=self.policies,
@@ -186,6 +196,7 @@ class PlatformHost:
             stdio=self.stdio,
             meter=self.metrics,
             traces=self.traces,
+            user_tokens=self.user_tokens,
             sampler=SealingSampler(self.sealer),
             detectors=self.detectors,
             dlp=DlpOptions(
@@ -266,6 +277,7 @@ class PlatformHost:
         parts.push_async_callback(self.spender.stop)
         await self.shared_latencies.start()
         parts.push_async_callback(self.shared_latencies.stop)
+        parts.push_async_callback(self.user_tokens.stop)
         self.uses.start()
         parts.push_async_callback(self.uses.stop)
         if self.traces is not None:

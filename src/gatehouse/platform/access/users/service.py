@@ -123,6 +123,7 @@ async def update(
     change.record("user.updated", "user", user.id, **changed)
     if changed.get("is_active") is False:
         await end_sessions(change, user.id, "user_deactivated")
+        await _disconnect(change, user)
     if {"is_active", "email"} & changed.keys():
         # A token that was sent to the old address must not open the account under the new one.
         await one_time.revoke_unused(change, user)
@@ -150,6 +151,7 @@ async def delete(change: Change, caller: Caller, user: UserRow) -> None:
     # Ends the sessions first, so that their tokens are revoked explicitly, and not only refused because the user is
     # missing.
     await end_sessions(change, user.id, "user_deleted")
+    await _disconnect(change, user)
     await change.session.delete(user)
     await change.session.flush()
     await _require_admin_left(change.session, before, None)
@@ -157,6 +159,12 @@ async def delete(change: Change, caller: Caller, user: UserRow) -> None:
     change.touch("user", user.id, urgent=True)
     for key_id in keys:
         change.touch("api_key", key_id, urgent=True)
+
+
+async def _disconnect(change: Change, user: UserRow) -> None:
+    """Remove the user's tokens for MCP servers."""
+    for key in await table.remove_mcp_connections(change.session, user.id):
+        change.touch("mcp_connection", key, urgent=True)
 
 
 async def issue_reset(

@@ -70,6 +70,8 @@ _PROVEN_BY = text(
     " WHERE d.domain = :domain AND d.verified_at IS NOT NULL"
 )
 _KEY_IDS = text("SELECT id FROM api_keys WHERE user_id = :user")
+_REMOVE_CONNECTIONS = text("DELETE FROM mcp_connections WHERE user_id = :user RETURNING server_id")
+_REMOVE_CONSENTS = text("DELETE FROM mcp_consents WHERE user_id = :user")
 _WITH: Final = text("SELECT gatehouse_users_with(:part, :max_rows)")
 #: A search with at most this many matches finds its rows by an index. Rows with a more frequent part are read in the
 #: order of the list, which soon fills a page.
@@ -157,6 +159,13 @@ async def active_admins(session: AsyncSession, *, operators: bool = False) -> in
     if operators:
         query = query.where(UserRow.operator)
     return await session.scalar(query) or 0
+
+
+async def remove_mcp_connections(session: AsyncSession, user_id: UUID) -> list[str]:
+    """Remove a user's tokens for MCP servers. Returns the keys for the topic `mcp_connection`."""
+    await session.execute(_REMOVE_CONSENTS, {"user": user_id})
+    server_ids = (await session.execute(_REMOVE_CONNECTIONS, {"user": user_id})).scalars()
+    return [f"{server_id}/{user_id}" for server_id in server_ids]
 
 
 async def key_ids(session: AsyncSession, user_id: UUID) -> list[UUID]:

@@ -261,10 +261,17 @@ async def approvals(session: AsyncSession, replica: Replica, keys: Keys) -> None
     replica.decisions.set()
 
 
+async def mcp_connections(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    """Drop users' tokens for MCP servers from the memory of this worker, which reads them again when a call needs
+    them. Keys are `<server id>/<user id>`, or the server's id for all of its users."""
+    del session
+    replica.connections_changed(keys)
+
+
 #: The loader for every topic of `Change.touch`, except for `policy`, which the snapshots follow. Keys are row ids, with
-#: these exceptions: the public client id for `oauth_client`, the tenant's id for `provider_health`, and the tenant's
-#: id, a slash and the provider for `provider_switch`. For `maintenance`, `outpost_trust` and `signing_keys` the key is
-#: ignored.
+#: these exceptions: the public client id for `oauth_client`, the tenant's id for `provider_health`, the tenant's id, a
+#: slash and the provider for `provider_switch`, and the ids of server and user for `mcp_connection`. For `maintenance`,
+#: `outpost_trust` and `signing_keys` the key is ignored.
 LOADERS: Final[dict[str, Loader]] = {
     "tenant": tenants,
     "user": users,
@@ -277,6 +284,7 @@ LOADERS: Final[dict[str, Loader]] = {
     "switch": switches,
     "provider_switch": provider_switches,
     "mcp_switch": mcp_switches,
+    "mcp_connection": mcp_connections,
     "provider_health": provider_health,
     "maintenance": maintenance,
     "signing_keys": signing_keys,

@@ -1,6 +1,7 @@
 """The replica: a worker's in-memory copy of callers and switches. Reads are dictionary lookups."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 import msgspec
@@ -75,6 +76,10 @@ class LiveTenant(msgspec.Struct, frozen=True, gc=False):
     scan_rate_limit_rpm: int | None = None
 
 
+def _ignore(keys: Sequence[str] | None) -> None:
+    del keys
+
+
 class Replica:
     """The in-memory copy of one worker. Only the feed writes it. Each entry is replaced as a whole, so a reader never
     sees an incomplete entry."""
@@ -110,11 +115,14 @@ class Replica:
         self.decisions = asyncio.Event()
         #: notifies long polls of changes in an organization
         self.news = ChangeNotifications()
+        #: receives the keys of changed connections (topic `mcp_connection`), or None if any may have changed
+        self.connections_changed: Callable[[Sequence[str] | None], None] = _ignore
 
     def become(self, other: "Replica") -> None:
         """Take over all data of `other`, except its revision and the objects on which users of this replica wait."""
-        own = {"revision", "decisions", "news"}
+        own = {"revision", "decisions", "news", "connections_changed"}
         self.__dict__.update({name: value for name, value in vars(other).items() if name not in own})
+        self.connections_changed(None)
 
     def put_key(self, digest: bytes, key: LiveKey) -> None:
         self.keys[digest] = key

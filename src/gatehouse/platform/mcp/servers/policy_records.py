@@ -8,11 +8,11 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform.mcp.servers.table import oauth_record, stdio_record
+from gatehouse.platform.mcp.servers.table import oauth_record, stdio_record, user_oauth_record
 from gatehouse.policy.mcp import McpAccessRecord, McpServerRecord, McpToolRecord
 
 _SERVERS = text(
-    "SELECT s.id, s.name, s.url, s.revision, s.access, s.timeout_ms, s.sealed_header, s.oauth,"
+    "SELECT s.id, s.name, s.url, s.revision, s.access, s.timeout_ms, s.sealed_header, s.oauth, s.user_oauth,"
     " s.sealed_client_secret, s.stdio, s.sealed_environment, t.egress_policy"
     " FROM mcp_servers s JOIN tenants t ON t.id = s.tenant_id"
     " WHERE s.tenant_id = :tenant AND s.enabled AND s.revision IS NOT NULL ORDER BY s.name"
@@ -44,10 +44,12 @@ async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[McpServer
 
 def _record(row: Any, tools: tuple[McpToolRecord, ...], rules: tuple[McpAccessRecord, ...]) -> McpServerRecord:
     values = dict(row)
-    oauth = oauth_record(values.pop("oauth"), values.pop("sealed_client_secret"))
+    sealed_secret = values.pop("sealed_client_secret")
+    oauth = oauth_record(values.pop("oauth"), sealed_secret)
+    user_oauth = user_oauth_record(values.pop("user_oauth"), sealed_secret)
     values["url"] = values["url"] or ""
     values["stdio"] = stdio_record(values["stdio"], values.pop("sealed_environment"))
-    return McpServerRecord(**values, oauth=oauth, tools=tools, rules=rules)
+    return McpServerRecord(**values, oauth=oauth, user_oauth=user_oauth, tools=tools, rules=rules)
 
 
 def _without_server(row: Any) -> dict[str, Any]:

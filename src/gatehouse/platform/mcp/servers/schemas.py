@@ -105,6 +105,44 @@ class OAuthShown(ResponseBody):
     sends_resource: bool
 
 
+EndpointUrl = Annotated[str, Field(min_length=1, max_length=2_000)]
+
+
+class UserOAuthShown(ResponseBody):
+    """The gateway's OAuth client that acts for each user, without its secret."""
+
+    client_id: str
+    scope: str | None
+    issuer: str | None
+    authorization_url: str | None
+    token_url: str | None
+    revocation_url: str | None
+    client_authentication: ClientAuthentication
+    sends_resource: bool
+
+
+class UserOAuth(Body):
+    """The gateway as an OAuth client that acts for each user, after the user's consent (authorization code with PKCE).
+    Without `authorization_url` and `token_url`, the endpoints are those in the metadata of `issuer`, or of the
+    authorization server that the MCP server names (RFC 9728). The secret is sealed and never returned."""
+
+    client_id: ClientId
+    client_secret: Annotated[
+        str | None,
+        Field(
+            min_length=1, max_length=4_096, pattern=r"^[ -~]+$", examples=["s3cr3t"],
+            description="Null for a public client.",
+        ),
+    ] = None  # fmt: skip
+    scope: Scope | None = None
+    issuer: Annotated[EndpointUrl | None, Field(description="The authorization server (RFC 8414).")] = None
+    authorization_url: EndpointUrl | None = None
+    token_url: EndpointUrl | None = None
+    revocation_url: EndpointUrl | None = None
+    client_authentication: ClientAuthentication = "client_secret_basic"
+    sends_resource: SendsResource = True
+
+
 class NewMcpServer(Body):
     name: Name
     description: Description | None = None
@@ -112,6 +150,10 @@ class NewMcpServer(Body):
     stdio: Annotated[Stdio | None, Field(description="Instead of `url`: a command of the operator.")] = None
     header: Header | None = None
     oauth: Annotated[OAuth | None, Field(description="Instead of `header`: an OAuth client.")] = None
+    user_oauth: Annotated[
+        UserOAuth | None,
+        Field(description="Instead of `header` and `oauth`: an OAuth client that acts for each user."),
+    ] = None
     access: Access = "restricted"
     enabled: Annotated[bool, Field(description="A disabled server cannot be called.")] = True
     timeout_ms: Annotated[
@@ -121,8 +163,8 @@ class NewMcpServer(Body):
 
 @partial
 class McpServerUpdate(NewMcpServer):
-    """Partial: omitted fields keep their values. Null clears `description`, and removes `header` or `oauth`. A server
-    with a `url` keeps one, and a server with `stdio` too."""
+    """Partial: omitted fields keep their values. Null clears `description`, and removes `header`, `oauth` or
+    `user_oauth`. A server with a `url` keeps one, and a server with `stdio` too."""
 
 
 class McpServer(ResponseBody):
@@ -134,6 +176,9 @@ class McpServer(ResponseBody):
     stdio: Annotated[StdioShown | None, Field(description="The command of the server, if it is a process.")]
     header_name: Annotated[str | None, Field(description="The name of the header that authenticates the gateway.")]
     oauth: Annotated[OAuthShown | None, Field(description="The gateway's OAuth client at the server.")]
+    user_oauth: Annotated[
+        UserOAuthShown | None, Field(description="The gateway's OAuth client that acts for each user.")
+    ]
     access: ServerAccess
     enabled: bool
     timeout_ms: int

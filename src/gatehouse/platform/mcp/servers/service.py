@@ -27,12 +27,14 @@ from gatehouse.platform.mcp.servers.schemas import (
     NewMcpServer,
     OAuth,
     Stdio,
+    UserOAuth,
 )
 from gatehouse.platform.mcp.servers.table import (
     McpServerRow,
     by_name,
     count_mcp_servers,
     quarantine_tools,
+    remove_connections,
     tool_ids,
 )
 from gatehouse.platform.request.ports import Host
@@ -43,11 +45,13 @@ from gatehouse.policy.mcp import mcp_client_key, mcp_environment_key, mcp_secret
 MAX_MCP_SERVERS: Final = 200
 
 _OTHER_HOST: Final = (
-    "names another host, to which the credential would be sent: set `header` or `oauth` again, or to null"
+    "names another host, to which the credential would be sent: set `header`, `oauth` or `user_oauth` again, or to null"
 )
 _ONE_TRANSPORT: Final = "set exactly one of `url` and `stdio`"
 _KEPT_TRANSPORT: Final = "cannot be set or removed for this server: register another server"
-_BOTH: Final = "cannot be set beside `header`: set one of them to null"
+_SEVERAL: Final = "only one of `header`, `oauth` and `user_oauth` can be set: set the others to null"
+#: the fields of a server's credentials
+_CREDENTIALS: Final = ("header", "oauth", "user_oauth")
 
 
 class McpServerNotFound(NotFound):
@@ -89,49 +93,51 @@ async def list_page(session: AsyncSession, window: OffsetWindow) -> dict[str, An
 async def create(change: Change, host: Host, new: NewMcpServer) -> McpServerRow:
     """Register a server. Raises `InvalidServerField`, `McpServerExists`, `TooManyMcpServers`, and the errors of
     `_checked_stdio`."""
-    sealer, guard = host.sealer, host.receivers.guard
     session = change.session
     await require_room(
         session, ScopedLock.MCP_SERVERS, count_mcp_servers, limit=MAX_MCP_SERVERS, full=TooManyMcpServers
     )
-    values = new.model_dump(exclude={"header", "oauth", "stdio"})
+    values = new.model_dump(exclude={*_CREDENTIALS, "stdio"})
     if (new.url is None) == (new.stdio is None):
         raise InvalidServerField("url", _ONE_TRANSPORT)
     if new.url is not None:
-        values["url"] = await _checked_url(change, guard, new.url)
+        values["url"] = await _checked_url(change, host.receivers.guard, new.url)
     now = utc_now()
     row = McpServerRow(
         id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, server_info={}, faults=[], **values
     )
-    row.header_name, row.sealed_header = _sealed(sealer, change.tenant_id, row, new.header)
-    row.oauth, row.sealed_client_secret = await _sealed_client(change, sealer, guard, row, new.oauth)
+    row.header_name, row.sealed_header = _sealed(host.sealer, change.tenant_id, row, new.header)
+    row.oauth = row.user_oauth = row.sealed_client_secret = None
+    clients = {"oauth": new.oauth, "user_oauth": new.user_oauth}
+    for column, value in (await _changed_clients(change, host, row, clients)).items():
+        setattr(row, column, value)
     if new.stdio is not None:
         row.stdio, row.sealed_environment = await _checked_stdio(change, host, row, new.stdio)
     _require_one_credential(row)
     session.add(row)
     await _flush(session)
-    details = {**values, "header_name": row.header_name, "oauth": row.oauth, "stdio": row.stdio}
-    _record(change, "mcp_server.created", row, **details)
+    shown = {"header_name": row.header_name, "oauth": row.oauth, "user_oauth": row.user_oauth, "stdio": row.stdio}
+    _record(change, "mcp_server.created", row, **{**values, **shown})
     return row
 
 
 async def update(change: Change, host: Host, row: McpServerRow, body: McpServerUpdate) -> McpServerRow:
     """Change the fields that differ. If none differs, there is no audit event and no new version. A new URL or command
-    puts all tools into quarantine, and the server must be refreshed. Raises `InvalidServerField`, `McpServerExists`,
-    and the errors of `_checked_stdio`."""
-    sealer, guard = host.sealer, host.receivers.guard
+    puts all tools into quarantine, and the server must be refreshed. A new URL, and other settings of
+    `user_oauth`, remove the tokens of all users. Raises `InvalidServerField`, `McpServerExists`, and the errors of
+    `_checked_stdio`."""
     sent = body.sent()
     for field, is_kept in (("url", row.stdio is None), ("stdio", row.stdio is not None)):
         if field in sent and (sent[field] is not None) != is_kept:
             raise InvalidServerField(field, _KEPT_TRANSPORT)
     stdio = sent.pop("stdio", None)
-    credentials: dict[str, Any] = {name: sent.pop(name) for name in ("header", "oauth") if name in sent}
+    credentials: dict[str, Any] = {name: sent.pop(name) for name in _CREDENTIALS if name in sent}
     if sent.get("url") is not None:
-        sent["url"] = await _checked_url(change, guard, sent["url"])
+        sent["url"] = await _checked_url(change, host.receivers.guard, sent["url"])
     changes = row.differing(sent)
     if "url" in changes and _would_send_credential(row, changes["url"], credentials):
         raise InvalidServerField("url", _OTHER_HOST)
-    changes |= await _changed_credentials(change, sealer, guard, row, credentials)
+    changes |= await _changed_credentials(change, host, row, credentials)
     command = None if row.stdio is None else row.stdio["command"]
     if stdio is not None:
         changes["stdio"], changes["sealed_environment"] = await _checked_stdio(change, host, row, stdio)
@@ -144,35 +150,54 @@ async def update(change: Change, host: Host, row: McpServerRow, body: McpServerU
         for tool_id in await quarantine_tools(change.session, row.id):
             change.touch("mcp_switch", tool_id)
     await _flush(change.session)
-    _record(
-        change,
-        "mcp_server.updated",
-        row,
-        **{name: value for name, value in changes.items() if not name.startswith("sealed_")},
-    )
+    recorded = {name: value for name, value in changes.items() if not name.startswith("sealed_")}
+    if "url" in changes or "user_oauth" in changes:
+        # The users have consented to another address or client.
+        recorded["removed_connections"] = await remove_connections(change.session, row.id)
+        change.touch("mcp_connection", row.id, urgent=True)
+    _record(change, "mcp_server.updated", row, **recorded)
     return row
 
 
 def _would_send_credential(row: McpServerRow, url: str, replaced: Collection[str]) -> bool:
     """Return whether a credential that is not replaced would be sent to another host."""
-    has_header, has_oauth = row.sealed_header is not None, row.oauth is not None
-    is_kept = (has_header and "header" not in replaced) or (has_oauth and "oauth" not in replaced)
+    present = {"header": row.sealed_header, "oauth": row.oauth, "user_oauth": row.user_oauth}
+    is_kept = any(value is not None and name not in replaced for name, value in present.items())
     return is_kept and row.url is not None and origin(row.url) != origin(url)
 
 
 async def _changed_credentials(
-    change: Change, sealer: Sealer, guard: EgressGuard, row: McpServerRow, sent: Mapping[str, Any]
+    change: Change, host: Host, row: McpServerRow, sent: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the new values of the columns of the credentials in `sent`. Raises `InvalidServerField`."""
     changes: dict[str, Any] = {}
     if "header" in sent:
-        name, sealed = _sealed(sealer, change.tenant_id, row, sent["header"])
+        name, sealed = _sealed(host.sealer, change.tenant_id, row, sent["header"])
         if sealed is not None or row.sealed_header is not None:
             changes |= {"header_name": name, "sealed_header": sealed}
-    if "oauth" in sent:
-        oauth, sealed = await _sealed_client(change, sealer, guard, row, sent["oauth"])
+    clients = {name: sent[name] for name in ("oauth", "user_oauth") if name in sent}
+    return changes | await _changed_clients(change, host, row, clients)
+
+
+async def _changed_clients(
+    change: Change, host: Host, row: McpServerRow, sent: Mapping[str, OAuth | UserOAuth | None]
+) -> dict[str, Any]:
+    """Return the new values of the columns of the OAuth clients in `sent`. Raises `InvalidServerField`."""
+    changes: dict[str, Any] = {}
+    if "user_oauth" in sent and sent["user_oauth"] is not None and host.settings.public_url is None:
+        raise InvalidServerField("user_oauth", "needs the setting PUBLIC_URL, which is the address of the redirect URI")
+    if sum(client is not None for client in sent.values()) > 1:
+        raise InvalidServerField("user_oauth", _SEVERAL)
+    # The removed client first: the other one may have a secret.
+    for name, client in sorted(sent.items(), key=lambda item: item[1] is not None):
+        former = getattr(row, name)
+        if client is None and former is None:
+            continue
+        settings, sealed = await _sealed_client(change, host, row, name, client)
+        if settings != former:
+            changes[name] = settings
         if sealed is not None or row.sealed_client_secret is not None:
-            changes |= {"oauth": oauth, "sealed_client_secret": sealed}
+            changes["sealed_client_secret"] = sealed
     return changes
 
 
@@ -212,15 +237,24 @@ def _sealed(
 
 
 async def _sealed_client(
-    change: Change, sealer: Sealer, guard: EgressGuard, row: McpServerRow, oauth: OAuth | None
+    change: Change, host: Host, row: McpServerRow, name: str, oauth: OAuth | UserOAuth | None
 ) -> tuple[dict[str, Any] | None, str | None]:
-    """Return the settings of an OAuth client, and its sealed secret. Raises `InvalidServerField`."""
+    """Return the settings of the OAuth client in the field `name`, and its sealed secret; None for a public client.
+    Raises `InvalidServerField`."""
     if oauth is None:
         return None, None
     settings = oauth.model_dump(exclude={"client_secret"})
-    settings["token_url"] = await _checked_url(change, guard, oauth.token_url, "oauth.token_url")
+    if (settings.get("authorization_url") is None) != (settings["token_url"] is None) and name == "user_oauth":
+        raise InvalidServerField(f"{name}.token_url", "must be set together with `authorization_url`")
+    for url in ("token_url", "authorization_url", "revocation_url", "issuer"):
+        if settings.get(url) is not None:
+            checked = await _checked_url(change, host.receivers.guard, settings[url], f"{name}.{url}")
+            # An issuer is compared character by character.
+            settings[url] = settings[url] if url == "issuer" else checked
+    if oauth.client_secret is None:
+        return settings, None
     context = sealing_context(change.tenant_id, mcp_client_key(row.id))
-    return settings, sealer.seal(msgspec.json.encode({"client_secret": oauth.client_secret}), context=context)
+    return settings, host.sealer.seal(msgspec.json.encode({"client_secret": oauth.client_secret}), context=context)
 
 
 async def _checked_stdio(change: Change, host: Host, row: McpServerRow, stdio: Stdio) -> tuple[dict[str, Any], str]:
@@ -243,12 +277,12 @@ async def _checked_stdio(change: Change, host: Host, row: McpServerRow, stdio: S
 
 
 def _require_one_credential(row: McpServerRow) -> None:
-    if row.stdio is not None:
-        for field, value in (("header", row.sealed_header), ("oauth", row.oauth)):
-            if value is not None:
-                raise InvalidServerField(field, "cannot be set beside `stdio`, because a process receives no headers")
-    if row.sealed_header is not None and row.oauth is not None:
-        raise InvalidServerField("oauth", _BOTH)
+    credentials = {"header": row.sealed_header, "oauth": row.oauth, "user_oauth": row.user_oauth}
+    present = [field for field, value in credentials.items() if value is not None]
+    if present and row.stdio is not None:
+        raise InvalidServerField(present[0], "cannot be set beside `stdio`, because a process receives no headers")
+    if len(present) > 1:
+        raise InvalidServerField(present[-1], _SEVERAL)
 
 
 def _record(change: Change, action: str, row: McpServerRow, **details: Any) -> None:

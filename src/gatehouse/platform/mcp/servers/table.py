@@ -13,7 +13,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.settings import EgressPolicy
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.organization.tenants.table import TenantRecord
-from gatehouse.policy.mcp import McpOAuthRecord, McpServerRecord, McpStdioRecord, ServerAccess
+from gatehouse.policy.mcp import McpOAuthRecord, McpServerRecord, McpStdioRecord, McpUserOAuthRecord, ServerAccess
 
 
 class McpServerRow(TenantRow):
@@ -33,6 +33,8 @@ class McpServerRow(TenantRow):
     header_name: Mapped[str | None]
     sealed_header: Mapped[str | None]
     oauth: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    user_oauth: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    #: the secret of the client in `oauth` or `user_oauth`
     sealed_client_secret: Mapped[str | None]
     revision: Mapped[str | None]
     server_info: Mapped[dict[str, Any]]
@@ -60,6 +62,7 @@ class McpServerRow(TenantRow):
             sealed_header=self.sealed_header,
             oauth=oauth_record(self.oauth, self.sealed_client_secret),
             stdio=stdio_record(self.stdio, self.sealed_environment),
+            user_oauth=user_oauth_record(self.user_oauth, self.sealed_client_secret),
             egress_policy=self.egress_policy,
         )
 
@@ -74,6 +77,13 @@ def stdio_record(stdio: dict[str, Any] | None, sealed_environment: str | None) -
     return None if stdio is None else McpStdioRecord(stdio["command"], sealed_environment)
 
 
+def user_oauth_record(oauth: dict[str, Any] | None, sealed_secret: str | None) -> McpUserOAuthRecord | None:
+    """Return the gateway's OAuth client that acts for each user from its columns."""
+    return None if oauth is None else McpUserOAuthRecord(**oauth, sealed_secret=sealed_secret)
+
+
+_REMOVE_CONNECTIONS = text("DELETE FROM mcp_connections WHERE server_id = :server RETURNING id")
+_REMOVE_CONSENTS = text("DELETE FROM mcp_consents WHERE server_id = :server")
 _QUARANTINE = text(
     "UPDATE mcp_tools SET status = 'quarantined', updated_at = now() WHERE server_id = :server RETURNING id"
 )
@@ -92,6 +102,13 @@ async def count_mcp_servers(session: AsyncSession) -> int:
 async def quarantine_tools(session: AsyncSession, server_id: UUID) -> list[UUID]:
     """Put all tools of a server into quarantine. Returns their ids."""
     return list((await session.execute(_QUARANTINE, {"server": server_id})).scalars())
+
+
+async def remove_connections(session: AsyncSession, server_id: UUID) -> int:
+    """Remove the tokens of all users for a server, and the consents that they have begun. Returns the number of
+    connections."""
+    await session.execute(_REMOVE_CONSENTS, {"server": server_id})
+    return len((await session.execute(_REMOVE_CONNECTIONS, {"server": server_id})).all())
 
 
 async def tool_ids(session: AsyncSession, server_id: UUID) -> list[UUID]:

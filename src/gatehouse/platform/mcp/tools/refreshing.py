@@ -41,7 +41,9 @@ async def refresh(transactions: SplitTransactions, host: Host, server_id: UUID |
         if server is None:
             raise McpServerNotFound
         record = server.record
-    target = UpstreamCredentials().target(host.ports, transactions.tenant_id, record)
+    # A server with users' accounts shows its tools to the administrator's own account.
+    user_id = transactions.caller.user_id
+    target = UpstreamCredentials().target(host.ports, transactions.tenant_id, record, user_id)
     try:
         discovered = await discover(target)
     except UpstreamFailed as failed:
