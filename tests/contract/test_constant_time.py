@@ -54,6 +54,8 @@ HARMLESS: Final = {
     # two stored hashes, to detect a changed password
     "platform/access/accounts/service.py": {"user.password_hash != verified_hash"},
     "platform/access/sessions/service.py": {"user.password_hash != account.password_hash"},
+    # conditions of a query
+    "platform/records/spend/table.py": {"changed.c.api_key_id == key.id", "costs.api_key_id == key.id"},
     # the audit chain, read by its owner
     "platform/records/audit/checking.py": {
         "personal_digest(event) != row.personal_digest",

@@ -1,5 +1,4 @@
-"""Usage by model alias and deployment, versions of API keys, approvals of tools, OAuth and accounts of users for MCP
-servers, the worker of a pending message, presets of files, and the cost of API keys by month."""
+"""Usage by model alias and deployment, versions of API keys, approvals of tools and OAuth for MCP servers."""
 
 from pathlib import Path
 
@@ -12,10 +11,6 @@ _FILES = (
     "r0003_tenant_table",
     "r0009_aliases",
     "r0009_mcp",
-    "r0009_conversations",
-    "r0009_vendors",
-    "r0009_spend",
-    "r0009_connections",
     # Last, because it changes `api_keys`, which then stays locked until the end of the migration.
     "r0009_keys",
 )
