@@ -90,9 +90,9 @@ async def link_signed_in(change: Change, user: UserRow) -> None:
 async def link_provisioned(change: Change, user: UserRow) -> None:
     """Link an account that a directory writes to, or adds to a group. The caller has locked the row.
 
-    An administrator's account, and one with an unproven address, stays local: a directory's token is a machine's
-    credential, and must not end the password of the last administrator. Raises `AddressNotProven` if the account was
-    self-registered, because the directory may then mean another person.
+    An administrator's account stays local, because a directory's token is a machine's credential and must not end the
+    password of the last administrator. An account whose address is not in a verified domain stays local too. If it was
+    self-registered, raises `AddressNotProven`, because the directory may mean another person.
     """
     if user.linked_at is not None or user.role == "admin":
         return

@@ -213,8 +213,7 @@ MOVING_FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 
-#: Resources that are read under another path than they are changed under: the path prefix for changes, and the prefix
-#: for reads.
+#: Maps the path prefix under which resources are changed to the prefix under which they are read, where the two differ.
 SHOWN_ELSEWHERE: Final = {"/api/admin/providers/byoe/": "/api/admin/providers/"}
 
 #: Path prefixes whose reads ignore unknown query parameters: protocols that require it, probes, and browser pages.

@@ -60,7 +60,7 @@ _EXTRA_SCHEMAS: Final = {"403": ["CodedError"], "429": ["RateLimitedError"], "50
 _SIGN_IN_PREFIX: Final = "/api/auth/"
 _EXTRA_SIGN_IN_SCHEMAS: Final = {status: ["CodedError"] for status in ("400", "401", "409", "429")}
 
-#: The header that operations accept which check the version of their row.
+#: The header of operations that check the version of their row.
 _IF_MATCH: Final[dict[str, Any]] = {
     "name": "If-Match",
     "in": "header",

@@ -30,7 +30,7 @@ PATH: Final = "/api/mcp"
 FAMILY: Final = "family"
 _MAX_RESULT_BYTES: Final = 1024 * 1024
 _CALL_TIMEOUT_SECONDS: Final = 60.0
-#: headers of the request that the call of a tool has too
+#: headers that the call of a tool copies from the request
 _FORWARDED_HEADERS: Final = (b"authorization", b"user-agent")
 _CAPABILITIES: Final[dict[str, Any]] = {"tools": {}}
 #: Agents must not cache the list, because the rights of the caller change at any time.

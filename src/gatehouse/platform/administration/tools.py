@@ -24,8 +24,8 @@ Check: TypeAlias = Callable[[Caller], Awaitable[Caller]]
 #: path prefixes of the operations that are tools. The others are calls of models, sign-in, and the protocols of other
 #: programs (SCIM, OpenID, outposts).
 _PREFIXES: Final = ("/api/admin/", "/api/v1/", "/api/alerts", "/v1/audit/", "/v1/platform/")
-#: in the description of a field that contains a secret. An operation whose response has one is not a tool, because
-#: agents give the results of tools to models.
+#: phrases in the description of a field that contains a secret. An operation whose response has such a field is not a
+#: tool, because agents give the results of tools to models.
 _SECRET_PHRASES: Final = ("shown only once", "only this response contains it")
 _JSON_TYPE: Final = "application/json"
 _SCHEMAS: Final = "#/components/schemas/"
@@ -214,7 +214,7 @@ def _self_contained(value: Any, schemas: Document, definitions: Document) -> Any
             definitions[name] = _self_contained(schemas[name], schemas, definitions)
         value = {**value, "$ref": _DEFINITIONS + name}
     if "discriminator" in value:
-        # Its mapping has references of its own, and JSON Schema does not define it.
+        # JSON Schema does not define `discriminator`, whose mapping contains references too.
         value = {key: item for key, item in value.items() if key != "discriminator"}
     return {key: _self_contained(item, schemas, definitions) for key, item in value.items()}
 

@@ -1,4 +1,5 @@
-"""Runs the waiting work of a queue, such as deliveries to receivers. Every process that runs jobs takes part of it."""
+"""Runs the waiting work of a queue, such as deliveries to receivers. Every process that runs jobs takes a part of the
+work."""
 
 import asyncio
 from collections import Counter
@@ -27,8 +28,8 @@ class QueueRunner(Generic[W]):
     """Claims work of a queue in the database, and runs many pieces of it concurrently. Subclasses define the queue and
     what is done with a piece of its work."""
 
-    #: maximum number of pieces that run at the same time, in total and of one organization; the limit of one
-    #: organization prevents many unavailable receivers of it from delaying other organizations
+    #: maximum number of pieces that run at the same time, in total and of one organization. The second limit prevents
+    #: an organization with many unavailable receivers from delaying other organizations.
     max_concurrent: ClassVar[int]
     max_concurrent_per_tenant: ClassVar[int]
     #: maximum number of pieces that one query claims
@@ -60,10 +61,10 @@ class QueueRunner(Generic[W]):
         raise NotImplementedError
 
     async def give_back(self, interrupted: Sequence[W]) -> None:
-        """Return pieces to the queue that were cancelled at the end of the process."""
+        """Return to the queue the pieces that were cancelled when the process stopped."""
 
     async def run(self) -> None:
-        """Run until cancelled. Raises the database's errors; the caller starts it again."""
+        """Run until cancelled. Raises the database's errors, after which the caller calls this method again."""
         try:
             while True:
                 if await self.take() < self.claimed_per_query:

@@ -121,8 +121,8 @@ class Change(AuditedChange[Caller]):
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[None]:
-        """Run a part of this change that may fail without the rest of it. On an exception, the mutations and events of
-        this part are undone."""
+        """Run a part of this change in a savepoint. On an exception, only the mutations and events of this part are
+        undone."""
         events, announcements, touched = len(self._events), len(self._announcements), len(self._touched)
         try:
             async with self.session.begin_nested():

@@ -77,8 +77,8 @@ def save(installed: Installation, target: Path) -> Meta:
 
 
 def _ownership_hint(installed: Installation) -> str:
-    """Return a hint if the login does not own the tables, which the message of pg_dump does not explain, else an empty
-    string."""
+    """Return a hint if the login does not own the tables, else an empty string. The message of pg_dump does not explain
+    this cause."""
     with psycopg.connect(installed.owner_url) as connection:
         owns = connection.execute(
             "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('tenants')"

@@ -78,8 +78,8 @@ class DlpRows(msgspec.Struct):
         return int(acting)
 
     def add_findings(self, entry: Outcome[str] | ToolCalled[str], moment: datetime) -> bool:
-        """Add the DLP events of a request and their `dlp_trigger`. Returns whether a rule acted. A call of a tool adds
-        only these, because reports of coverage count model calls."""
+        """Add the DLP events of a request and their `dlp_trigger`. Returns whether a rule acted. A call of a tool is
+        added by this method and not by `add`, because reports of coverage count only model calls."""
         ids = self.add_events(entry, moment)
         rule_events = [event for event in entry.dlp_events if event.rule_id is not None]
         acting = [event for event in rule_events if event.action in _ACTION_RANK]

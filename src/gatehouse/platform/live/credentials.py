@@ -120,9 +120,8 @@ class LiveCredentials:
         return caller.session_id not in replica.revoked and caller.grant_id not in replica.revoked
 
     def restore(self, stored: StoredCaller) -> Caller:
-        """Return a caller whose credential was valid earlier, with their current rights. A token that has expired since
-        is sufficient. Raises a subclass of `Unauthenticated` if the credential has been revoked, or its client was
-        deleted."""
+        """Return the caller of a stored credential, with their current rights. The token may have expired since it was
+        stored. Raises a subclass of `Unauthenticated` if the credential has been revoked, or its client was deleted."""
         if stored.api_key_id is not None:
             digest = self._replica.key_digests.get(stored.api_key_id)
             if digest is None:
@@ -133,7 +132,8 @@ class LiveCredentials:
         if subject is None:
             raise InvalidBearerToken
         if stored.kind is CallerKind.OAUTH_CLIENT and subject not in self._replica.clients:
-            # The tokens of a deleted client remain valid until they expire. What was stored for it does not expire.
+            # Tokens of a deleted client can remain valid until they expire. A stored credential has no expiry, so it is
+            # refused at once.
             raise InvalidBearerToken
         verified = VerifiedToken(
             subject=subject,

@@ -28,8 +28,8 @@ class SwitchedRow(Protocol):
 
 
 async def switch(change: Change, host: Host, row: SwitchedRow, kind: str, reason: Reason | None) -> PropagationStatus:
-    """Switch a server or a tool off, or on if `reason` is None. Wait until all workers have confirmed the change, two
-    seconds at most, and return which ones have. `kind` is the resource type of the audit event."""
+    """Switch a server or a tool off, or on if `reason` is None. Wait at most two seconds for the confirmations of all
+    workers, and return them. `kind` is the resource type of the audit event."""
     since = None if reason is None else row.switched_off_at or utc_now()
     row.assign({"switched_off_at": since, "switched_off_reason": reason})
     change.record(

@@ -67,7 +67,7 @@ class PolicyUnavailable(Unavailable):
 
 
 class PublishedPolicyStatus(msgspec.Struct):
-    """The Unix times of the steps of the last load of a tenant's policy, and the faults because of which it failed."""
+    """The Unix times of the steps of the last load of a tenant's policy, and its faults if it failed."""
 
     requested: float = 0.0
     fetched: float = 0.0

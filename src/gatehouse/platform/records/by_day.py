@@ -88,7 +88,7 @@ class CountedRecords(Generic[R]):
     async def _page(
         self, session: AsyncSession, window: Window, filters: RecordFilters, spans: list[_Span], *, oldest_first: bool
     ) -> Sequence[R]:
-        """Return the rows of the window, newest first, also if the window is of the list in the other direction."""
+        """Return the rows of the window, newest first, even if the window counts from the oldest row."""
         newest_first = _reversed(window, spans) if oldest_first else window
         position = _page_position(spans, newest_first)
         if self._hours is not None:
@@ -126,10 +126,10 @@ class CountedRecords(Generic[R]):
         *,
         has_counts: bool,
     ) -> tuple[Sequence[R], int] | None:
-        """Return the rows of the window in an order that no index supplies, and the total number of rows; None if more
-        than `MAX_SORTED_RECORDS` records match, because all of them are read. The last column of the order must be
-        unique. With `has_counts`, the counts have the columns of the filters, so records are read only on days with
-        matching ones."""
+        """Return the rows of the window in an order that no index supplies, and the total number of rows. All matching
+        records are read, so return None if more than `MAX_SORTED_RECORDS` records match. The last column of the order
+        must be unique. `has_counts` is whether the counts have the columns of the filters; then only days with matching
+        records are read."""
         filters = await _within_hot_window(session, filters)
         query = select(self._row).where(*self._conditions(session, filters))
         if has_counts:
@@ -271,8 +271,8 @@ def _page_position(spans: Sequence[_Span], window: Window) -> _PagePosition:
 
 
 def _reversed(window: Window, spans: Sequence[_Span]) -> OffsetWindow:
-    """Return the window of the list with the newest records first that has the same rows as this window of the list
-    with the oldest records first."""
+    """Convert a window that counts from the oldest record to the window with the same rows that counts from the
+    newest."""
     total = sum(span.records for span in spans)
     size = min(window.limit, total - window.offset)
     return OffsetWindow(size, total - window.offset - size)

@@ -112,8 +112,8 @@ async def _change(
     """Yield a change. It is committed after the route has returned and before its response is sent. If the route raised
     an exception, the change is rolled back."""
     change = transactions.new_change(session)
-    # The version is not checked where the row is loaded, because the caller's right to see the row is checked in
-    # between.
+    # The version is checked here, and not where the row is loaded, because the right to see the row is checked between
+    # the two.
     versions.require()
     yield change
     missing = await _load_models(change, host.detectors)

@@ -20,9 +20,10 @@ Slug = Annotated[str, Field(pattern=SLUG, examples=["my-endpoint"])]
 MODEL_ID: Final = r"^[^\s\x00-\x1f\x7f]{1,255}$"
 ModelId = Annotated[str, Field(pattern=MODEL_ID, examples=["gpt-4o-mini"])]
 
-#: A hundred times the price of the most expensive model. A higher one is a price per 1,000 or 1,000,000 tokens.
+#: Maximum price: a hundred times that of the most expensive model. A higher value is a price per 1,000 or 1,000,000
+#: tokens.
 MAX_USD_PER_TOKEN: Final = Decimal("0.1")
-#: A JSON number has this precision without loss.
+#: Maximum number of digits of a price. A JSON number represents them without loss.
 _MAX_DIGITS: Final = 15
 
 
@@ -57,8 +58,8 @@ ShownPrice = Annotated[Decimal, PlainSerializer(float, return_type=float, when_u
 
 
 class ProviderQuirks(Body):
-    """How the provider's API differs from that of its dialect. Null: it does not, or as the preset says. All but
-    `key_header`, `removed_fields` and `rerank_path` apply to chat completions."""
+    """The differences between a provider's API and its dialect. Null means that the preset's value applies, or else
+    that there is no difference. All but `key_header`, `removed_fields` and `rerank_path` apply to chat completions."""
 
     key_header: Annotated[KeyHeader | None, Field(description="The header that contains the key.")] = None
     limit_field: Annotated[

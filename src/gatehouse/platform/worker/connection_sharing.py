@@ -16,8 +16,8 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-#: Time for which a worker yields a connection to a worker with fewer connections. If that worker does not accept it, it
-#: is busy or stopped. Nothing is yielded to it until it has polled the board again.
+#: Time for which a worker yields a connection to a worker with fewer connections. If that worker does not accept the
+#: connection, it is busy or stopped. No further connection is yielded to it until it has polled the board again.
 _YIELD_SECONDS: Final = 0.05
 #: Interval at which a yielding worker checks whether the connection was accepted.
 _YIELD_CHECK_SECONDS: Final = 0.002

@@ -61,7 +61,7 @@ from gatehouse.platform.worker.process import platform_of, serve_gateway
 
 log = structlog.get_logger(__name__)
 
-#: A start has no timeout. While it is in progress, this is logged at this interval.
+#: Interval at which a start in progress is logged. A start has no timeout.
 _SLOW_START_LOG_SECONDS: Final = 30.0
 _SUPERVISION_INTERVAL_SECONDS: Final = 0.2
 _READY_POLL_SECONDS: Final = 0.1

@@ -60,8 +60,8 @@ async def change_password(caller: SessionUserStepUp, body: PasswordChange, reque
     responses={400: {"description": "The token is not valid, was used already, or has expired."}},
 )
 async def reset_password(body: PasswordReset, request: Request, host: TheHost) -> None:
-    """Sets a new password with a one-time token: an administrator's (`POST
-    /api/admin/users/{user_id}/password-reset`), or one from a mail. All your sessions end."""
+    """Sets a new password with a one-time token from an administrator (`POST
+    /api/admin/users/{user_id}/password-reset`) or from a mail. All your sessions end."""
     await service.reset_password(request, host, body)
 
 

@@ -79,7 +79,7 @@ async def register(request: Request, host: Host, body: Registration) -> UserRow 
 async def _register_in_background(
     request: Request, host: Host, tenant_id: TenantId, body: Registration, password_hash: str
 ) -> None:
-    """Create the account, unless the address has one. If the user name is taken, the account has none."""
+    """Create the account, unless the address has one. If the user name is taken, create the account without it."""
     with suppress(EmailTaken):
         for username in dict.fromkeys((body.username, None)):
             with suppress(UsernameTaken):

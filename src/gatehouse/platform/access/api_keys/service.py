@@ -68,8 +68,8 @@ class KeyScopingOff(Unprocessable):
 
 
 async def create(change: Change, caller: Caller, new: NewApiKey, *, limit: int) -> ApiKeyCreated:
-    """Create a key for the caller. It never has more rights than the caller. `limit` is the maximum number of keys of a
-    user.
+    """Create a key for the caller. The key never has more rights than the caller. `limit` is the maximum number of keys
+    of a user.
 
     Raises `KeyScopingOff`, `TooManyApiKeys`, `InvalidBearerToken` if the session has ended meanwhile.
     """
@@ -146,7 +146,7 @@ def add(change: Change, user_id: UUID, new: NewApiKey, *, key_prefix: str, diges
 
 
 def only_disables(key: ApiKeyRow, sent: Mapping[str, Any]) -> bool:
-    """Return whether the update (`schemas.ApiKeyUpdate`) grants no right and changes no other field."""
+    """Return whether the update (`schemas.ApiKeyUpdate`) neither enables the key nor changes another field."""
     return not sent.get("is_enabled") and not _edited(key, sent)
 
 
@@ -157,7 +157,7 @@ async def update(change: Change, caller: Caller, key: ApiKeyRow, sent: Mapping[s
     """
     edited = _edited(key, sent)
     if edited:
-        # Who widens or renews a key must be able to grant its rights, as for the creation.
+        # A caller who changes a key must be able to grant the rights of its owner.
         rights.require_may_change(caller, await change.session.get_one(UserRow, key.user_id))
         if edited.get("scopes") is not None and not await flag(change.session, "api_key_scoping"):
             raise KeyScopingOff

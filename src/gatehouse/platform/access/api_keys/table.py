@@ -41,7 +41,7 @@ async def by_digest(session: AsyncSession, digest: bytes) -> ApiKeyRow | None:
 
 
 class ListedKey(NamedTuple):
-    """A key with what a list shows of its user."""
+    """A key with the fields of its user that a list shows."""
 
     key: ApiKeyRow
     user_active: bool
@@ -55,8 +55,8 @@ class PageOfIds(NamedTuple):
     total: int
 
 
-#: If fewer keys match, or if a page begins after so many keys, all matching keys are sorted by cost. Otherwise, the
-#: keys are read in the order of their costs.
+#: If at least this many keys match, and the page begins before this position, the keys are read in the order of their
+#: costs. Otherwise, all matching keys are sorted by cost.
 _MANY_KEYS: Final = 10_000
 
 _WITH: Final = text("SELECT gatehouse_api_keys_with(:part, :max_rows)")
@@ -131,7 +131,7 @@ async def listed(session: AsyncSession, query: Select[UUID]) -> list[ListedKey]:
 
 
 async def with_user(session: AsyncSession, key: ApiKeyRow) -> ListedKey:
-    """Return the key with what a list shows of its user."""
+    """Return the key with the fields of its user that a list shows."""
     query = select(UserRow.is_active, SHOWN_NAME).where(UserRow.id == key.user_id)
     active, name = (await session.execute(query)).one()
     return ListedKey(key, active, name)

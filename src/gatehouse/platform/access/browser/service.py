@@ -56,7 +56,7 @@ def cookie_digest(request: Request) -> bytes | None:
 
 
 async def end_former_session(change: Change, host: Host, digest: bytes | None) -> None:
-    """End the browser's former session, which may be another user's, because a new cookie replaces its cookie."""
+    """End the browser's former session, because a new cookie replaces its cookie. The session may be another user's."""
     if digest is None:
         return
     async with host.database.service() as lookup:

@@ -99,14 +99,14 @@ async def count_members(session: AsyncSession, group_id: UUID) -> int:
 
 
 async def count_matching_members(session: AsyncSession, group_id: UUID, *, search: str | None) -> int:
-    """Return the number of members with this part of an address or a name."""
+    """Return the number of members whose address or name contains `search`."""
     return (await session.execute(count_query(_members_query(group_id, search)))).scalar_one()
 
 
 async def members_json(
     session: AsyncSession, group_id: UUID, window: OptionalWindow, *, search: str | None, sort: str
 ) -> str:
-    """Return the window's members as a JSON array of `Member`."""
+    """Return the members of one page as a JSON array of `Member`."""
     columns = {"user_email": UserRow.email, "joined_at": MemberRow.joined_at}
     page = sorted_by(_members_query(group_id, search), sort, columns, unique=MemberRow.id)
     has_address = UserRow.email.not_like(f"%{emails.PLACEHOLDER_SUFFIX}")

@@ -10,8 +10,8 @@ class InvalidMfaToken(Unauthenticated):
 
 
 class WrongCode(Unauthenticated):
-    """The code is wrong or used, or the method is not enrolled. The error is the same, so that it does not reveal
-    which."""
+    """The code is wrong or used, or the method is not enrolled. The error is the same in all cases, so that it does not
+    reveal which of them applies."""
 
     code = "invalid_code"
     message = "This second factor is not right, or was used already."

@@ -44,8 +44,8 @@ _OWN_PATH: Final = "/api/auth/mfa"
 
 
 async def _subject(request: Request, host: TheHost) -> MfaSubject:
-    """Return the subject of the body's `mfa_token`, or without one of the session. This runs before the body is
-    validated, so that 401 precedes 422."""
+    """Return the subject of the body's `mfa_token`; without a token, the subject of the session. This runs before the
+    body is validated, so that 401 precedes 422."""
     try:
         body = json.loads(await request.body())
     except (ValueError, RecursionError):

@@ -70,7 +70,7 @@ async def verify(
 async def _verified_factor(
     change: Change, host: Host, user: UserRow, verification: Verification, relying_party: RelyingParty | None
 ) -> str | None:
-    """Return the factor's name in RFC 8176; None if it is wrong."""
+    """Return the factor's name in RFC 8176; None if the factor is wrong."""
     requirements = await pending.factor_requirements(change.session, user)
     if verification.method not in requirements.usable:
         return None
@@ -156,7 +156,8 @@ async def _record_removal(change: Change, user: UserRow, method: str) -> None:
 
 
 async def _lock_own_user(change: Change, caller: Caller) -> UserRow:
-    """Return the caller's user, locked, if they may change their second factors. Raises `MfaRequired`."""
+    """Lock and return the caller's user. Raises `MfaRequired` if the caller needs a fresh second factor to change
+    factors."""
     user = await change.session.get_one(UserRow, caller.user_id, with_for_update=True)
     require_fresh_factor(caller, await pending.factor_requirements(change.session, user))
     return user

@@ -66,9 +66,9 @@ async def list_models_with_rules(
     ] = False,
     group_id: Annotated[list[UUID], Query(max_length=50, description="Groups whose rules are returned.")] = _NO_GROUPS,
 ) -> object:
-    """Returns the models of the catalog with the rules of some groups, sorted by model. With `ruled`, the list also has
-    models that are named by rules and missing in the catalog. The header `X-Total-Count` is the number of all matching
-    models, regardless of `limit` and `offset`."""
+    """Returns the models of the catalog with the rules of some groups, sorted by model. With `ruled`, the list contains
+    only restricted models and models that a rule names, including models that are missing in the catalog. The header
+    `X-Total-Count` is the number of all matching models, regardless of `limit` and `offset`."""
     models, total = await service.models_with_rules(session, window, group_id, search=search or "", ruled=ruled)
     response.headers[TOTAL_COUNT_HEADER] = str(total)
     return models

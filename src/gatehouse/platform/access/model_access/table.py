@@ -34,8 +34,8 @@ class ModelAccessRow(TenantRow):
 _IN_CATALOG = text("SELECT 1 FROM model_configs WHERE provider = :provider AND model_id = :model")
 
 
-#: The models of the catalog, with `provider/model-id` as `model_id`. With `:ruled`, only those that are restricted or
-#: that a rule names, and the models that only rules name.
+#: The models of the catalog, with `provider/model-id` as `model_id`. With `:ruled`, only models that are restricted or
+#: that a rule names, including models that are missing in the catalog.
 _MODELS = (
     text("""
 SELECT model_id, display_name, access FROM (
@@ -75,7 +75,7 @@ async def rules_of_models(
 
 
 def rules(group_id: UUID | None = None) -> Select[ModelAccessRow]:
-    """Return the query of the rules of one group, sorted by model, or of all groups."""
+    """Return the query of the rules of one group, or of all groups, sorted by group and model."""
     query = select(ModelAccessRow).order_by(ModelAccessRow.group_id, ModelAccessRow.model_id)
     return query if group_id is None else query.where(ModelAccessRow.group_id == group_id)
 

@@ -42,7 +42,7 @@ LoadedClient = Annotated[OAuthClientRow, Depends(_load_client)]
 _NO_ORGANIZATION: Final[dict[int | str, dict[str, Any]]] = {
     404: {"description": "There is no such organization, or you may not see it."}
 }
-#: The two errors have different forms: a conflict of `If-Match` has no code, and this error has one.
+#: 409 has two forms: a conflict of `If-Match` has no code, and `too_many_secrets` has one.
 _TOO_MANY_SECRETS: Final[dict[int | str, dict[str, Any]]] = {
     409: {
         "description": "Three earlier secrets are still accepted (`too_many_secrets`).",

@@ -31,7 +31,7 @@ SECRET_PREFIX = "gcs_"  # noqa: S105 - a prefix, not a secret
 #: Maximum number of earlier secrets that are accepted at the same time.
 MAX_EARLIER_SECRETS: Final = 3
 
-#: In ascending order.
+#: The rate limit tiers in ascending order.
 _TIERS = tuple(CLIENT_TIERS)
 
 
@@ -168,7 +168,7 @@ async def rotate_secret(
     change: Change, caller: Caller, client: OAuthClientRow, *, grace_seconds: int, shorten: bool = False
 ) -> RotatedSecret:
     """Create a new secret. The previous secret stays valid for `grace_seconds`. Secrets before it stay valid until
-    their own expiry, with `shorten` for at most `grace_seconds`. Raises `TooManySecrets`, `GrantExceeded`."""
+    their own expiry; with `shorten`, for at most `grace_seconds`. Raises `TooManySecrets`, `GrantExceeded`."""
     # The caller sees the secret, and with it gets all rights of the client.
     _check_grant(caller, scopes=client.scopes, tier=client.rate_limit_tier)
     secret = tokens.mint_token(SECRET_PREFIX)

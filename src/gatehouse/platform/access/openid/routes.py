@@ -55,7 +55,7 @@ async def authorize_by_form(request: Request) -> Response:
     return await service.redirect_to_query(request)
 
 
-# Both methods: OpenID Connect Core, 5.3.
+# OpenID Connect Core, 5.3, requires both methods.
 @router.get("/oauth/userinfo", **_USERINFO_ROUTE)
 @router.post("/oauth/userinfo", **_USERINFO_ROUTE)
 async def userinfo(request: Request, host: TheHost) -> object:

@@ -172,7 +172,7 @@ def _is_recent(auth_request: AuthorizationRequest, session: SessionRow, host: Ho
     sign_in_required = bool(auth_request.prompts & {"login", "select_account"})
     if not sign_in_required and (auth_request.max_age is None or now - opened_at <= auth_request.max_age * 1000):
         return True
-    # A sign-in after the first authorization request satisfies it.
+    # A sign-in after the first authorization request is recent enough for both parameters.
     try:
         requested_at, _ = host.cursors.read(auth_request.fields.get("asked_at", ""), context=_CURSOR_CONTEXT)
     except BadCursor:

@@ -96,8 +96,8 @@ async def read_avatar(
     """Returns a user's picture. Every user of the same organization can read it."""
     client_digest = (if_none_match or "").strip().removeprefix("W/").strip('"')
     digest, png = await service.avatar(session, user_id, client_digest or None)
-    # A browser may cache the picture permanently if the URL contains its digest, and else must revalidate it each time.
-    # Shared caches must never store it.
+    # A browser may cache the picture permanently if the URL contains its digest. Otherwise it must revalidate the
+    # picture each time. Shared caches must never store it.
     cache_control = "private, max-age=31536000, immutable" if v == digest else "private, no-cache"
     headers = {"ETag": f'"{digest}"', "Cache-Control": cache_control, **_PICTURE_HEADERS}
     if png is None:

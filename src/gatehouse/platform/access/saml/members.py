@@ -127,7 +127,8 @@ async def _create_user(change: Change, provider: SamlProvider, asserted: Asserte
     try:
         user = await _add_user(change, asserted.email, asserted.username)
     except EmailTaken:
-        # A concurrent first sign-in has added the user, or another user's name is this address (from a directory).
+        # A concurrent first sign-in has added the user, or a directory has given this address to another user as the
+        # user name.
         existing = await _user_by_email(change.session, asserted.email)
         if existing is None:
             raise NotAdmitted from None
@@ -141,7 +142,7 @@ async def _create_user(change: Change, provider: SamlProvider, asserted: Asserte
 
 
 async def _add_user(change: Change, email: str, username: str | None) -> UserRow:
-    """Add the user. If the user name is taken, the user has none. Raises `EmailTaken`."""
+    """Add the user. If the user name is taken, add the user without it. Raises `EmailTaken`."""
     try:
         async with change.session.begin_nested():
             user = await users.add(change, NewUser(email=email, username=username), None)

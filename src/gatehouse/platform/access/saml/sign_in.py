@@ -325,8 +325,8 @@ async def _open_session(
 async def _refuse(
     request: Request, host: Host, sent_request: SentRequest | None, issuer: str, error: Refusal
 ) -> NoReturn:
-    """Record the refusal and raise the error. The audit chain of the organization that sent the request records it.
-    Without a request, that of the only organization with this issuer does, and else that of the operators'
+    """Record the refusal in an audit chain and raise the error. The chain is that of the organization that sent the
+    request. Without a request, it is the chain of the only organization with this issuer, or else of the operators'
     organization."""
     tenant_id, idp_id = (
         (DEFAULT_TENANT, None) if sent_request is None else (sent_request.tenant_id, sent_request.idp_id)

@@ -176,7 +176,7 @@ async def former_cookie_digest(session: AsyncSession, sent_request: SentRequest)
 
 
 async def update_former_cookie(session: AsyncSession, browser_digest: bytes | None, digest: bytes) -> None:
-    """Store the digest of the browser's new session cookie with its other open sign-ins (in other tabs)."""
+    """Store the digest of the browser's new session cookie with the open sign-ins in its other tabs."""
     await session.execute(_SET_FORMER_DIGEST, {"browser": browser_digest, "digest": digest})
 
 

@@ -12,7 +12,8 @@ def own_path(path: str | None) -> str:
     """Return the path if it is a path of this platform that browsers cannot resolve to another site, else the home
     page.
 
-    Tabs, line ends and backslashes are not allowed, because browsers drop the former and treat a backslash as a slash.
+    Tabs, line ends and backslashes are not allowed, because browsers drop tabs and line ends, and treat a backslash as
+    a slash.
     """
     if not path or len(path) > _MAX_PATH_CHARACTERS or not path.startswith("/") or path.startswith("//"):
         return HOME

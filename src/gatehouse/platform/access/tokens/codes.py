@@ -33,7 +33,8 @@ from gatehouse.platform.request.ports import Host
 
 CODE_LIFETIME: Final = timedelta(seconds=60)
 ACCESS_TOKEN_SECONDS: Final = 900
-#: Time for which a revoked grant is refused: longer than a batch runs that one of its tokens created.
+#: Time for which a revoked grant is refused. It exceeds the maximum run time of a batch, which one of the tokens may
+#: have created.
 _REVOCATION_SECONDS: Final = 25 * 3600
 
 
@@ -107,7 +108,7 @@ async def _exchange(change: Change, host: Host, exchange: CodeExchange) -> Perso
     access_token, now = await _access_token(host, row, session, exchange.audience), utc_now()
     row.used_at = now
     if exchange.audience is None:
-        # A token for a resource is not one for `/oauth/userinfo`.
+        # `/oauth/userinfo` does not accept a token for a resource.
         row.access_digest = tokens.digest(access_token)
         row.access_expires_at = now + timedelta(seconds=ACCESS_TOKEN_SECONDS)
     id_claims = await claims.claims_for(change.session, user, row.scope.split())

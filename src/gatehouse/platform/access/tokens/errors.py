@@ -34,7 +34,7 @@ class InvalidScope(InvalidTokenRequest):
 
 
 class InvalidTarget(InvalidTokenRequest):
-    """RFC 8707, 2."""
+    """The platform issues no tokens for the requested resource (RFC 8707, 2)."""
 
     code = "invalid_target"
     message = "resource: not an address of this platform for which tokens are issued."

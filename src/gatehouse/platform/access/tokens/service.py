@@ -24,8 +24,8 @@ from gatehouse.platform.access.tokens.table import Client
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.request.ports import TokenSigner
 
-#: Maximum number of token requests of a worker that use the database, and of those that wait for it. They share the few
-#: connections of the service role with the change feed, which a flood of guesses must not delay.
+#: Maximum number of token requests of a worker that use the database at the same time, and that wait for it. They share
+#: the few connections of the service role with the change feed, which a flood of guesses must not delay.
 _MAX_CONCURRENT_REQUESTS: Final = 2
 _MAX_WAITING_REQUESTS: Final = 100
 

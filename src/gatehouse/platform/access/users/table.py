@@ -73,7 +73,7 @@ _KEY_IDS = text("SELECT id FROM api_keys WHERE user_id = :user")
 _REMOVE_CONNECTIONS = text("DELETE FROM mcp_connections WHERE user_id = :user RETURNING server_id")
 _REMOVE_CONSENTS = text("DELETE FROM mcp_consents WHERE user_id = :user")
 _WITH: Final = text("SELECT gatehouse_users_with(:part, :max_rows)")
-#: A search with at most this many matches finds its rows by an index. Rows with a more frequent part are read in the
+#: A search with at most this many matches finds its rows by an index. If more rows match, the rows are read in the
 #: order of the list, which soon fills a page.
 MAX_INDEXED_MATCHES: Final = 1_000
 

@@ -83,13 +83,13 @@ async def unclaim(session: AsyncSession, batch_id: UUID, number: int) -> None:
 
 async def store_result(session: AsyncSession, batch_id: UUID, number: int, values: dict[str, Any]) -> None:
     """Store the result of a line, and add its usage to the batch."""
-    # The batch is locked before the line, as by a worker that takes the batch over.
+    # The batch is locked before the line, in the same order as by a worker that takes over the batch.
     await session.execute(select(BatchRow.id).where(BatchRow.id == batch_id).with_for_update())
     await session.execute(_STORE, {"batch": batch_id, "number": number, **values})
 
 
 async def remaining(session: AsyncSession, batch_id: UUID) -> CallAmounts:
-    """Return what the pending lines will probably use together."""
+    """Return the estimated cost and tokens of all pending lines together."""
     requests, nano_usd, tokens = (await session.execute(_ESTIMATE, {"batch": batch_id})).one()
     return CallAmounts(nano_usd=int(nano_usd), requests=requests, tokens=int(tokens))
 

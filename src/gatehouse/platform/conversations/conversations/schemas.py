@@ -34,7 +34,7 @@ class NewConversation(Body):
 class ConversationUpdate(NewConversation):
     """A partial update: omitted fields keep their values. A null title removes the title."""
 
-    # A model that is not null, because an update without it keeps the present model.
+    # Not nullable: an update without this field keeps the model.
     model: Annotated[ModelName, Field(default_factory=omitted)]
 
 

@@ -30,7 +30,7 @@ from gatehouse.platform.conversations.conversations.schemas import (
 from gatehouse.platform.conversations.conversations.table import ConversationRow, MessageRow, SealedTitle
 from gatehouse.policy.catalog import ModelRecord
 
-#: Conversations whose titles a search opens, which takes about 20 us each.
+#: Maximum number of conversations whose titles a search opens. Opening a title takes about 20 microseconds.
 MAX_SEARCHED_CONVERSATIONS: Final = 1_000
 
 

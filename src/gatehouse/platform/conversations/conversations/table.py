@@ -15,7 +15,7 @@ from gatehouse.foundation.storage.rows import TenantRow
 
 PENDING: Final = "pending"
 
-#: Time after the last heartbeat of a worker from which its pending messages no longer block a conversation.
+#: Time without a heartbeat of a worker after which its pending messages no longer block a conversation.
 WORKER_TIMEOUT_SECONDS: Final = 60.0
 
 #: The size of a sealed text is the size of its base64 form plus this overhead.

@@ -166,7 +166,7 @@ def _new_row(change: Change, new: NewBundle, state: State = "active") -> BundleR
 
 
 def _apply(change: Change, row: BundleRow, values: Mapping[str, Any]) -> None:
-    """Set the values that differ, announce the change of state and record the change."""
+    """Set the values that differ, announce changes of the state, and record the change."""
     changes = row.differing(values)
     if not changes:
         return

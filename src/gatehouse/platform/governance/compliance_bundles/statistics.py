@@ -15,8 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.platform.governance.compliance_bundles.table import BundleRow
 
-# Joins instead of comparing with `= ANY`, for which PostgreSQL estimates one index search per type and then scans the
-# rows of all tenants.
+# This is a join, because for `= ANY` PostgreSQL chooses a plan that scans the rows of all tenants.
 _HITS: Final = (
     "WITH hits AS MATERIALIZED (SELECT day, entity_type, rule_name, action, severity, events FROM dlp_counts"
     " JOIN unnest(CAST(:types AS text[])) AS monitored (entity_type) USING (entity_type)"
@@ -91,7 +90,7 @@ async def summary_counts(session: AsyncSession, bundles: Iterable[BundleRow], fi
 
 
 async def report_counts(session: AsyncSession, bundles: Iterable[BundleRow], first: date, last: date) -> BundleCounts:
-    """Return all fields."""
+    """Return all fields of the counts of these bundles."""
     return await _read(session, _REPORT_COUNTS, bundles, first, last)
 
 

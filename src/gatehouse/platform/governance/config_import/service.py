@@ -179,7 +179,8 @@ class _Import:
 
     async def _find_missing(self) -> None:
         """Collect the patterns that do not exist: they are not built in, and neither the organization nor the document
-        defines them. Also collect the entity types of rules without a pattern of their own, if no pattern has them."""
+        defines them. Also collect the entity type of each rule without a pattern of its own, if no pattern detects that
+        type."""
         existing = await all_patterns(self._change.session)
         names = {row.name for row in existing} | {row.entity_type for row in existing}
         # An invalid custom pattern of the document is reported as an error, not as missing.

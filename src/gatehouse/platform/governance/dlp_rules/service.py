@@ -79,8 +79,8 @@ async def delete(change: Change, row: DlpRuleRow) -> None:
 async def versions(
     session: AsyncSession, rule_id: UUID, window: OptionalWindow
 ) -> tuple[Sequence[DlpRuleVersionRow], int]:
-    """Return the window's versions of a rule for auditors, even if the rule is removed, and the number of all. Raises
-    `DlpRuleNotFound` if it has none."""
+    """Return a page of the versions of a rule, even if the rule is removed, and the number of all its versions. Raises
+    `DlpRuleNotFound` if there are none."""
     query = versions_of(rule_id)
     total = (await session.execute(count_query(query))).scalar_one()
     if total == 0:

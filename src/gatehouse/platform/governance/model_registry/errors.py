@@ -1,5 +1,5 @@
-"""Errors of the model registry. The status of an invalid value is 422 in variant A and 400 in B. The status of a
-transition that is not permitted is 422 in both."""
+"""Errors of the model registry. An invalid value is answered with 422 in variant A and 400 in B. A transition that is
+not permitted is answered with 422 in both."""
 
 from collections.abc import Iterable
 from typing import Final

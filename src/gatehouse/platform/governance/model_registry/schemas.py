@@ -136,7 +136,7 @@ Sort = Literal[
 
 
 class RegisteredModelsPage(ResponseBody):
-    """Variant A."""
+    """The list in variant A."""
 
     items: list[RegisteredModel]
     total: int
@@ -145,7 +145,7 @@ class RegisteredModelsPage(ResponseBody):
 
 
 class RegisteredModelsPageB(ResponseBody):
-    """Variant B."""
+    """The list in variant B."""
 
     models: list[RegisteredModel]
     total: int

@@ -85,7 +85,7 @@ def _try_condition(condition: str, variables: dict[str, Any]) -> PolicyTried:
 
 
 def _context(variables: dict[str, Any]) -> cel.Context:
-    """Raises `BadField` for arguments that cannot be evaluated."""
+    """Return the evaluation context of the variables. Raises `BadField` for arguments that cannot be evaluated."""
     try:
         return context_of(variables, _ALL)
     except ValueError:

@@ -34,8 +34,8 @@ HEARTBEAT_INTERVAL_SECONDS = 0.5
 LEASE_SECONDS = 1.5
 #: Maximum time for which a request waits while a worker with an expired lease catches up.
 CATCH_UP_TIMEOUT_SECONDS = 1.0
-#: The same for a worker that was suspended. It tries again after an error, because its connections may have ended
-#: meanwhile, and an error that it had before says nothing about the database now.
+#: Maximum time of the same wait in a worker that was suspended. It tries again after an error, because the error may
+#: come from a connection that ended during the suspension.
 RESUMED_TIMEOUT_SECONDS = 5.0
 _RESUMED_RETRY_SECONDS = 0.1
 #: With `SWITCH_FAIL_MODE=closed`, requests are refused once the database has been unreachable for this time.
@@ -83,7 +83,7 @@ class Feed:
         self.lost = False
         #: monotonic time of the last timer tick; ticks stop while this process is suspended
         self._last_tick = time.monotonic()
-        #: whether this process was suspended and has not tried since then whether it can reach the database
+        #: whether this process was suspended and has not yet tried to reach the database since then
         self._resumed = False
 
     async def start(self) -> None:

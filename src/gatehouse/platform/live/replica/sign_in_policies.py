@@ -16,9 +16,9 @@ MfaMethod: TypeAlias = Literal["totp", "webauthn"]
 
 
 class SessionRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The lifetime and the number of sessions. A session ends `session_timeout_minutes` after the sign-in or the last
-    refresh, `refresh_token_ttl_days` after the sign-in, or after `idle_timeout_minutes` without use. Without refresh
-    tokens, it ends `session_timeout_minutes` after the sign-in."""
+    """The lifetime and the number of sessions. A session ends at the earliest of three times: `session_timeout_minutes`
+    or `idle_timeout_minutes` after the sign-in or the last refresh, or `refresh_token_ttl_days` after the sign-in.
+    Without refresh tokens, it ends `session_timeout_minutes` after the sign-in."""
 
     session_timeout_minutes: int = 1440
     idle_timeout_minutes: int = 480

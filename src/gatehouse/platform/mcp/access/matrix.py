@@ -125,8 +125,8 @@ _RULE_FIELDS: Final = McpAccessRecord.__struct_fields__
 
 
 async def _caller(session: AsyncSession, server: McpServerRow, subject: Subject) -> Caller:
-    """Return a caller that is the subject. An API key is used by its owner. A group stands for a user whose only group
-    it is."""
+    """Return the subject as a caller. For an API key, the caller is its owner with this key. For a group, it is a user
+    who is a member of this group only."""
     kind, subject_id = subject
     if kind == "group":
         return Caller(kind=CallerKind.USER, tenant_id=server.tenant_id, groups=(subject_id,))

@@ -37,7 +37,7 @@ async def mcp_server_metadata(
 
 
 def _metadata(response: Response, host: Host, path: str) -> ResourceMetadata:
-    """Raises `NoPublicAddress`, `UnknownMcpResource`."""
+    """Return the metadata of the resource at `path`. Raises `NoPublicAddress`, `UnknownMcpResource`."""
     name = issuer(host)
     if not resources.covers(path, path):
         raise UnknownMcpResource

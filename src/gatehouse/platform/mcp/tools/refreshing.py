@@ -63,7 +63,8 @@ async def _store(change: Change, server: McpServerRow, discovered: Discovered) -
     for row in await locked_tools(change.session, server.id):
         present = definitions.pop(row.name, None)
         if present is None and _is_undecided(row):
-            # If such tools were kept, a server could add more at each refresh.
+            # Undecided tools are deleted and not kept as missing. Otherwise a server could add new rows at each
+            # refresh.
             names["missing"].append(row.name)
             await change.session.delete(row)
             change.touch("mcp_switch", row.id)

@@ -1,4 +1,4 @@
-"""Columns and tables that the first audits required, in one file for each family."""
+"""Additional columns and tables of existing families, in one file for each family."""
 
 from pathlib import Path
 

@@ -15,8 +15,8 @@ _FILES = (
     "r0008_prices",
     "r0008_batches",
     "r0008_mcp",
-    # Last, because it rewrites `api_keys`. All locks last until the end of the transaction: also those on
-    # `usage_records` (records wait in the journal) and on `users` (sign-ins wait) while the indexes are built.
+    # Last, because it rewrites `api_keys`, and all locks last until the end of the transaction. The indexes that it
+    # builds also lock `usage_records` (records wait in the journal) and `users` (sign-ins wait).
     "r0008_lists",
 )
 

@@ -19,7 +19,8 @@ from gatehouse.platform.operations.alerts.table import AlertNotification
 
 
 async def notify(tools: Tools) -> None:
-    """Send notifications until cancelled. Raises the database's errors; the caller starts it again."""
+    """Send notifications until cancelled. Raises the database's errors, after which the caller calls this function
+    again."""
     await Notifier(tools).run()
 
 

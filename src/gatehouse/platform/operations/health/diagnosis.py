@@ -23,8 +23,8 @@ _TIMEOUT_SECONDS: Final = 3.0
 
 
 async def of(host: Host, caller: Caller) -> Diagnosis:
-    """Return the findings of this worker. Does not raise. Only operators see the messages, which may contain names of
-    machines and paths."""
+    """Return the results of this worker's checks. Does not raise. Only operators see the messages, which may contain
+    names of machines and paths."""
     results = [
         *checks.misspelt_settings(),
         checks.master_key(opens=not host.signer.cannot_open),

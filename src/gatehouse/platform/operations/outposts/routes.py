@@ -44,9 +44,9 @@ async def _waiting(request: Request) -> WaitingOutposts:
 async def list_outposts(
     caller: AdminReader, window: Window, host: TheHost, *, sort: Annotated[Sort, sort_parameter()] = "-seen_at"
 ) -> object:
-    """Returns the outposts of the organization, with the time at which each last connected, the policy that is active
-    there, its certificate, and the number of its uploaded records, by default the one that connected last first.
-    Outposts without a value come last. The portal registers, names and revokes outposts."""
+    """Returns the outposts of the organization, by default the one that connected last first. Each has the time of its
+    last connection, its active policy, its certificate, and the number of its uploaded records. Outposts without a
+    value for the `sort` come last. The portal registers, names and revokes outposts."""
     return await service.listed(caller, host, window, sort)
 
 
@@ -74,7 +74,7 @@ async def read_policy_bundle(
     ] = 0,
     if_none_match: Annotated[str, Header(max_length=4096)] = "",
 ) -> Response:
-    """Returns the policy of the outpost's organization with its callers, signed for this outpost only. If the
+    """Returns the policy and the callers of the outpost's organization, signed for this outpost only. If the
     organization enables it (`outpost_provider_credentials`), the bundle includes the credentials of providers, sealed
     to the key of the certificate."""
     token = credential_of(request.state.received) or ""

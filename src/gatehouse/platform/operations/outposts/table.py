@@ -67,7 +67,7 @@ class OutpostTrustRow(Row):
 
 
 async def find_for_change(session: AsyncSession) -> OutpostTrustRow | None:
-    """Return the row, or None. Takes a lock, also for the creation of the row if there is none."""
+    """Return the row, or None. Takes a lock even if there is no row, so that two requests cannot both create it."""
     await acquire(session, GlobalLock.OUTPOST_TRUST)
     return (await session.scalars(select(OutpostTrustRow).where(OutpostTrustRow.key == KEY))).one_or_none()
 

@@ -19,7 +19,7 @@ _SEND_TIMEOUT_SECONDS: Final = 20.0
 
 
 async def forward(tools: Tools) -> None:
-    """Forward until cancelled. Raises the database's errors; the caller starts it again."""
+    """Forward until cancelled. Raises the database's errors, after which the caller calls this function again."""
     await Forwarding(tools).run()
 
 
@@ -41,7 +41,7 @@ class Forwarding(QueueRunner[ForwardingTurn]):
         self._senders = SealedSenders(tools.receivers, tools.sealer, tools.settings.gatehouse_home)
 
     async def claim(self, limit: int, busy_tenants: Sequence[UUID]) -> Sequence[ForwardingTurn]:
-        # The query takes a single round trip, because usually nothing is due. It takes no leased turn.
+        # The query takes a single round trip, because usually nothing is due. It skips leased turns.
         async with self.connections, self.tools.database.at_once() as connection:
             return await queue.take(connection, limit)
 

@@ -39,7 +39,7 @@ class SiemNotConfigured(Conflict):
 
 
 class SiemNotNew(PreconditionFailed):
-    """`If-None-Match: *` of a request that sets up the receiver, for an organization that has one."""
+    """A request with `If-None-Match: *` would set up the receiver of an organization that already has one."""
 
     code = "siem_configured"
     message = "A receiver is configured. Nothing was changed. Read it with GET /api/v1/admin/siem, then change it."

@@ -33,7 +33,7 @@ _PRUNED_PER_STATEMENT, _MAX_STATEMENTS = 10_000, 200
 
 
 async def deliver(tools: Tools) -> None:
-    """Deliver until cancelled. Raises the database's errors; the caller starts it again."""
+    """Deliver until cancelled. Raises the database's errors, after which the caller calls this function again."""
     await Deliveries(tools).run()
 
 

@@ -3,6 +3,6 @@
     added  -> verified    POST .../verify: by its TXT record, or by an operator
     any    -> removed     DELETE; its addresses are then unverified
 
-Only addresses of a verified domain are trusted outside the organization, and only they may register
-(`jit_provisioning`). A domain is verified for at most one organization.
+Only addresses of a verified domain are trusted outside the organization. Only users with such an address can register
+(`self_registration`). A domain is verified for at most one organization.
 """

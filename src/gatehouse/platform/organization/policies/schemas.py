@@ -94,7 +94,7 @@ class MfaPolicy(ResponseBody):
 
 
 #: Matches cron expressions with five fields. croniter's extensions (a field for seconds, random values `R`, names such
-#: as as `@daily`) do not match.
+#: as `@daily`) do not match.
 _CRON: Final = re.compile(r"(?:(?:[0-9*/,-]|[A-Za-z]{3})+ ){4}(?:[0-9*/,-]|[A-Za-z]{3})+")
 
 

@@ -24,8 +24,9 @@ _REMOVAL_ROWS: Final = 5_000
 _INVOICE_DELAY: Final = timedelta(days=11)
 
 _TENANT: Final = "SELECT id, timezone, retention_policy FROM tenants WHERE id = %s"
-#: Selects the range of the chain to archive: all events before the first event that is still in the window. An older
-#: event that comes after that event stays until then, so that each file contains an unbroken range of the chain.
+#: Selects the range of the chain to archive: all events before the first event that is still in the window. A later
+#: event of the chain stays in the database even if its timestamp is older, so that each file contains an unbroken range
+#: of the chain.
 _CHAIN_RANGE: Final = (
     "SELECT coalesce((SELECT max(last_sequence) FROM archive_files WHERE tenant_id = %(tenant)s"
     " AND records = 'audit_events' AND state IN ('kept', 'gone')), 0) + 1,"

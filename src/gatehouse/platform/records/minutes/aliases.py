@@ -147,8 +147,8 @@ LEFT JOIN (SELECT * FROM items ORDER BY {order} LIMIT :limit OFFSET :offset) AS 
 async def page(
     session: AsyncSession, window: PageWindow, by: AliasPart, sort: str, *, since: date, until: date, alias: str | None
 ) -> tuple[list[AliasSpend], AliasSums]:
-    """Return the window's aliases or deployments, and the totals of all. `since` and `until` are the first and the last
-    day (UTC). `sort` is a name of `_SORT_COLUMNS`, with a leading minus for descending order."""
+    """Return a page of the aliases or deployments, and the totals of all. `since` and `until` are the first and the
+    last day (UTC). `sort` is a name of `_SORT_COLUMNS`, with a leading minus for descending order."""
     values = {
         "tenant": session.info["tenant_id"], "whole": by == "model_alias", "alias": alias, "since": since,
         "until": until, "limit": window.limit, "offset": window.offset,

@@ -15,7 +15,7 @@ _QUERY = text(
 async def records(
     session: AsyncSession, tenant_id: TenantId, monthly_request_limit: int | None
 ) -> tuple[BudgetRecord, ...]:
-    """Return the organization's budgets, and its plan's monthly limit of requests as one more."""
+    """Return the organization's budgets, and the monthly request limit of its plan as a further budget."""
     budgets = [BudgetRecord(**row._mapping) for row in await session.execute(_QUERY, {"tenant": tenant_id})]
     if monthly_request_limit is not None:
         budgets.append(

@@ -1,4 +1,4 @@
-"""The rules of budgets."""
+"""Creates, changes and deletes budgets."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -114,7 +114,7 @@ async def delete(change: Change, row: BudgetRow) -> None:
 
 
 def _record(change: Change, action: str, row: BudgetRow, **details: Any) -> None:
-    """Record the change, and have the policy compiled again."""
+    """Record the change, and make workers compile the organization's policy again."""
     details = {"scope_type": row.scope_type, "scope_id": row.scope_id, "period": row.period, **details}
     change.record(action, "budget", row.id, **details)
     change.touch("policy", change.tenant_id, urgent=True)

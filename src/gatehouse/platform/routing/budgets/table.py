@@ -43,7 +43,7 @@ _SPENT: Final = text(
     " FROM budget_leases JOIN unnest(CAST(:budgets AS uuid[]), CAST(:starts AS timestamptz[]))"
     " AS k (budget_id, period_start) USING (budget_id, period_start) WHERE tenant_id = :tenant GROUP BY 1"
 )
-#: By type of scope: the query whether the organization has it.
+#: Maps each type of scope to the query that returns a row if the organization has the scope.
 _SCOPE_QUERIES: Final[Mapping[str, Any]] = {
     "group": text("SELECT FROM groups WHERE id = :id AND tenant_id = :tenant"),
     "user": text("SELECT FROM users WHERE id = :id AND tenant_id = :tenant"),

@@ -35,7 +35,7 @@ class ByoeModel(Body):
 
 
 class ByoeConfig(ConfigUpdate):
-    """The configuration's fields as one object, as the provider's responses have it."""
+    """The fields of the configuration as one object, in the form of the provider's responses."""
 
     base_url: BaseUrl | None = None
     format: Format | None = None
@@ -75,6 +75,7 @@ class ByoeUpdate(NewByoe):
         return self
 
     def configured(self, name: str) -> Any:
-        """Return a field of the configuration, sent by itself or in `config`; None if it was not sent."""
+        """Return a field of the configuration, which may be sent in the body itself or in its `config`; None if it was
+        not sent."""
         value = getattr(self, name)
         return getattr(self.config, name) if value is None and self.config is not None else value

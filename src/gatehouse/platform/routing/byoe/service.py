@@ -1,4 +1,4 @@
-"""The rules of byoe endpoints."""
+"""Creates, changes and deletes byoe endpoints."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -103,8 +103,8 @@ async def delete(change: Change, row: ProviderRow) -> None:
 async def _set_models(change: Change, provider_id: str, models: Sequence[ByoeModel]) -> None:
     """Make `models` the provider's active entries of the catalog, and deactivate all others.
 
-    Existing entries are reused; they may be those of a deleted endpoint with the same id. An engaged kill switch stays
-    engaged: only its own endpoint releases it.
+    Existing entries are reused, even those of a deleted endpoint with the same id. An engaged kill switch stays
+    engaged.
     """
     existing = {row.model_id: row for row in await models_of(change.session, provider_id)}
     for model in models:

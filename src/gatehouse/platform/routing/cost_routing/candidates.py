@@ -16,7 +16,7 @@ from gatehouse.platform.routing.cost_routing.schemas import ShownCandidate
 from gatehouse.policy.catalog import Candidate, ModelFilters
 from gatehouse.policy.routing import CAPABILITY_BITS, Option, RoutingPolicy, excluding_filters
 
-#: Rules are evaluated for each candidate that is shown.
+#: Maximum number of candidates that are shown. Policy rules are evaluated for each of them.
 MAX_CANDIDATES: Final = 100
 
 
@@ -62,13 +62,13 @@ class Considered:
 
     @cached_property
     def _capable(self) -> frozenset[str]:
-        """Names of the models in pool and chain that are used for a request with these needs."""
+        """Names of the models in pool and chain that have the capabilities that the request needs."""
         pools = (self.policy.pool, self.policy.chain)
         return frozenset(option.name for pool in pools for option in pool.capable(self._needs.needs, self._needs.use))
 
     @cached_property
     def _named(self) -> frozenset[str]:
-        """Names of the models that the request names, itself or by an alias; empty for `auto`."""
+        """Names of the models that the request names directly or by an alias; empty for `auto`."""
         model, snapshot = self.call_request.call.model, self.call_request.identified.policy
         if (alias := snapshot.find_alias(model)) is not None:
             return frozenset(_name(deployment.candidate) for deployment in alias.live)

@@ -1,4 +1,4 @@
-"""The rules of routing policies."""
+"""Creates, changes and deletes routing policies, and returns their analytics."""
 
 from collections.abc import Mapping
 from datetime import timedelta

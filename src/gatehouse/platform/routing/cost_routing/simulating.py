@@ -52,7 +52,7 @@ _REASONS: Final[dict[Strategy, str]] = {
 def simulate(
     chooser: Chooser, ports: Ports, snapshot: Snapshot, record: RoutingPolicyRecord, request: SimulatedRequest
 ) -> Simulated:
-    """Return what the policy of `record` would do with `request`, enabled or not."""
+    """Return what the policy of `record` would do with `request`, whether or not the policy is enabled."""
     options = options_of(snapshot.providers, snapshot.models.values())
     policy = compile_routing_policy(record, options)
     call_request = _call_request(snapshot, request, ports)

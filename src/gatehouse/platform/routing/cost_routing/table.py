@@ -37,7 +37,7 @@ class RoutingPolicyRow(TenantRow):
 
 
 class ModelUsage(NamedTuple):
-    """A model's usage in a period. Without `provider`: that of requests that no model answered."""
+    """A model's usage in a period. If `provider` is None, the usage of the requests that no model answered."""
 
     provider: str | None
     model_id: str | None
@@ -90,7 +90,7 @@ def list_query(
 async def fetch_window(
     session: AsyncSession, query: Select[RoutingPolicyRow], window: OptionalWindow
 ) -> tuple[Sequence[RoutingPolicyRow], int]:
-    """Return the window's policies, and the number of all policies of the query."""
+    """Return a page of the policies, and the number of all policies of the query."""
     total = (await session.execute(count_query(query))).scalar_one()
     return (await session.scalars(window.apply(query))).all(), total
 

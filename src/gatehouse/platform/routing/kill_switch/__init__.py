@@ -2,9 +2,8 @@
 
     enabled  <-> disabled     POST disable (with a reason), POST enable; for one model, or for a provider
 
-Each model has a state of its own, and so has each provider. A provider's switch covers all of its models, including
-those that are added later; it may be engaged before there are any. It ends only when the provider is released, which
-also releases its models. Disabling again keeps the time of the first call and takes the new reason. The call returns
-when every live worker has confirmed the change, or names those that have not; a worker that has confirmed sends no new
-request to the model.
+Each model has a state of its own, and so has each provider. A provider's switch applies to all of its models, including
+models that are added later. Releasing the provider also releases its models. Disabling again keeps the time of the
+first call and replaces the reason. The call waits at most two seconds for the confirmations of all live workers, and
+returns the names of the workers that have not confirmed. A worker that has confirmed sends no new request to the model.
 """

@@ -1,4 +1,4 @@
-"""The rules of the kill switch."""
+"""Engages and releases kill switches, and reports which workers have confirmed the changes."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -54,8 +54,9 @@ class ProviderSwitchedOff(Conflict):
 async def summaries(
     session: AsyncSession, window: OptionalWindow, *, search: str | None, stopped: bool | None
 ) -> tuple[list[ProviderSummary], int]:
-    """Return the window's models by provider, and the number of all that match. Providers without models, and removed
-    ones that still have models or a switch, are included. The counts of a provider include models that do not match."""
+    """Return a page of the models by provider, and the number of all matching models. Providers without models, and
+    removed providers that still have models or a switch, are included. The counts of a provider include models that do
+    not match."""
     rows, total = await table.rows(session, window, search=search, stopped=stopped)
     by_provider = {
         provider: [row for row in models if row.id is not None]
@@ -77,8 +78,8 @@ async def model(session: AsyncSession, model_config_id: UUID) -> ModelState:
 
 
 async def switch_model(change: Change, host: Host, model_config_id: UUID, reason: Reason | None) -> SwitchedModel:
-    """Switch a model off, or on with `reason` None. Returns when every live worker has confirmed it. Raises
-    `SwitchedModelNotFound`, and `ProviderSwitchedOff` where the model would stay off."""
+    """Switch a model off, or on if `reason` is None. Waits at most two seconds for the confirmations of all live
+    workers. Raises `SwitchedModelNotFound`, and `ProviderSwitchedOff` if the model would stay off."""
     ids = await table.lock_model(change.session, model_config_id)
     if not ids:
         raise SwitchedModelNotFound
@@ -92,8 +93,8 @@ async def switch_model(change: Change, host: Host, model_config_id: UUID, reason
 
 
 async def switch_provider(change: Change, host: Host, provider: str, reason: Reason | None) -> SwitchedProvider:
-    """Switch a provider off, or on with `reason` None. The switch applies to all models of the provider, including
-    models that are added while it is off. Returns when every live worker has confirmed it. Raises
+    """Switch a provider off, or on if `reason` is None. The switch applies to all models of the provider, including
+    models that are added while it is off. Waits at most two seconds for the confirmations of all live workers. Raises
     `SwitchedProviderNotFound`."""
     ids = await table.lock_models_of(change.session, provider)
     if not ids and provider not in await table.provider_ids(change.session):
@@ -116,7 +117,8 @@ async def switch_provider(change: Change, host: Host, provider: str, reason: Rea
 
 
 async def report(session: AsyncSession, host: Host, caller: Caller, limit: int) -> PropagationReport:
-    """Return the organization's last changes that revoked or restored a right, and who has confirmed them."""
+    """Return the organization's last changes that revoked or restored a right, with the workers and outposts that have
+    confirmed them."""
     changes = await table.recent_changes(session, caller.tenant_id or DEFAULT_TENANT, limit)
     nodes = await live_nodes(host.database)
     outposts = await table.outposts(session)
@@ -158,7 +160,7 @@ async def _switch(change: Change, ids: list[UUID], reason: Reason | None) -> lis
 
 
 async def _commit(change: Change, host: Host) -> PropagationStatus:
-    """Commit and return who has confirmed the change, which is part of the response."""
+    """Commit the change, and return its propagation for the response."""
     propagation = await commit(change, host)
     return PropagationStatus.model_validate(
         propagation or Propagation(confirmed=0, total=0, pending=[], elapsed_ms=0.0)
@@ -168,8 +170,8 @@ async def _commit(change: Change, host: Host) -> PropagationStatus:
 def _summary(
     provider: str, models: Sequence[State], switches: Mapping[str, Any], counts: tuple[int, int]
 ) -> ProviderSummary:
-    """Return the form of a provider with some of its models. `counts` are the numbers of all its models, and of those
-    that a switch stops."""
+    """Return the response about a provider with some of its models. `counts` are the number of all its models, and the
+    number of those that a switch stops."""
     total, switched_off = counts
     return ProviderSummary(
         provider=provider,

@@ -99,7 +99,7 @@ State = Any
 async def rows(
     session: AsyncSession, window: OptionalWindow, *, search: str | None, stopped: bool | None
 ) -> tuple[Sequence[State], int]:
-    """Return a window of the models by provider and model id, and the number of all that match. A provider without
+    """Return a page of the models by provider and model id, and the number of all matching rows. A provider without
     models has one row, whose `id` is None. `search` is a part of the provider's id or name, or of the model's id or
     name. `stopped` selects those that a switch stops, or the others."""
     values = {"search": search or "", "stopped": stopped}
@@ -166,7 +166,7 @@ async def outposts(session: AsyncSession) -> Sequence[Any]:
 
 
 async def confirmations(session: AsyncSession, revisions: list[int]) -> dict[int, list[tuple[UUID, datetime | None]]]:
-    """Return by revision when each outpost confirmed it; None for one that has not."""
+    """Return by revision the time at which each outpost confirmed it; None for an outpost that has not confirmed it."""
     by_revision: dict[int, list[tuple[UUID, datetime | None]]] = {}
     for revision, outpost_id, at in await session.execute(_CONFIRMATIONS, {"revisions": revisions}):
         by_revision.setdefault(revision, []).append((outpost_id, at))

@@ -115,8 +115,8 @@ async def comparison(
     max_records: int,
 ) -> Sequence[Row[Any]]:
     """Return the totals of the newest `max_records` records of an alias. There is one row for each deployment that
-    answered, one for each with failed attempts (`failed`), and one without provider for the number of records. The rows
-    of the models in `by_credential` (`provider/model-id`) are separate for each credential."""
+    answered, one for each deployment with failed attempts (`failed`), and one row without a provider for the number of
+    records. The rows of the models in `by_credential` (`provider/model-id`) are separate for each credential."""
     values = {
         "by_credential": list(by_credential),
         "tenant": session.info["tenant_id"],

@@ -72,7 +72,7 @@ VENDORS: Final = frozenset({*_VENDOR_BY_ORIGIN.values(), _BEDROCK})
 
 
 class KnownPrices(Body):
-    """Prices in USD per million tokens. None: tokens of the class cost as much as `input`."""
+    """Prices in USD per million tokens. None means that tokens of the class cost as much as `input`."""
 
     input: _Price
     output: _Price | None = None
@@ -91,7 +91,7 @@ class KnownPrices(Body):
 
 
 class KnownCapabilities(Body):
-    """None: unknown."""
+    """The capabilities of a model. None means unknown."""
 
     streaming: bool | None = None
     function_calling: bool | None = None

@@ -68,7 +68,7 @@ async def _filters(
     is_active: bool | None = None,
     search: Annotated[str | None, _Filter] = None,
 ) -> CatalogFilters:
-    """`search` matches a part of `display_name` or `model_id`, ignoring case."""
+    """Return the filters of the list. `search` matches a part of `display_name` or `model_id`, ignoring case."""
     return CatalogFilters(provider, is_active, search)
 
 

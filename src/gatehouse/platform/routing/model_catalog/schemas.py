@@ -85,7 +85,7 @@ class BulkUpdate(Body):
 
 
 class Capabilities(ResponseBody):
-    """Null: unknown."""
+    """The capabilities of a model. Null means unknown."""
 
     streaming: bool | None = None
     function_calling: bool | None = None
@@ -149,7 +149,7 @@ Sort = Literal[
 
 
 class ModelsPage(ResponseBody):
-    """Variant A."""
+    """The list in variant A."""
 
     items: list[ModelConfig]
     total: int
@@ -158,7 +158,7 @@ class ModelsPage(ResponseBody):
 
 
 class ModelsPageB(ResponseBody):
-    """Variant B."""
+    """The list in variant B."""
 
     items: list[ModelConfig]
     total: int
@@ -168,7 +168,7 @@ class ModelsPageB(ResponseBody):
 
 class DiscoveredModel(ResponseBody):
     """A provider's model. Values that the provider does not state are taken from the known models (docs/providers.md).
-    Null: unknown there too."""
+    Null means that the value is unknown there too."""
 
     provider: str
     model_id: str
@@ -188,7 +188,7 @@ class AddedModel(ResponseBody):
 
 
 class SyncResult(ResponseBody):
-    """Variant A."""
+    """The result of a sync in variant A."""
 
     added: int
     skipped: Annotated[int, Field(description="Discovered models that are already in the catalog.")]

@@ -1,4 +1,4 @@
-"""The rules of the catalog."""
+"""Creates, changes and deletes the entries of the catalog."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

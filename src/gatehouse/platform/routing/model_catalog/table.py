@@ -54,7 +54,8 @@ class ModelConfigRow(TenantRow):
 
 @dataclass(frozen=True, slots=True)
 class CatalogFilters:
-    """None matches everything. `search` is a part of `display_name` or `model_id`, ignoring case."""
+    """Filters of the list. None matches every value. `search` is a part of `display_name` or `model_id`, ignoring
+    case."""
 
     provider: str | None = None
     is_active: bool | None = None

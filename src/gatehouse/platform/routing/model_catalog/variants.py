@@ -1,5 +1,5 @@
-"""The differences between the catalog's variants: the list's window, a required name, a sync's response
-(docs/variants.md)."""
+"""The differences between the catalog's variants (docs/variants.md): the pages of the list, the required name of a new
+entry, and the response of a sync."""
 
 from collections.abc import Sequence
 from typing import Annotated

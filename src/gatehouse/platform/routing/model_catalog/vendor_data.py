@@ -40,7 +40,7 @@ async def load_known(session: AsyncSession) -> KnownModels:
 
 async def store_file(change: Change, file: KnownModels) -> dict[str, bool]:
     """Store the presets and models of a file. Return the ids of the presets that are new or changed, and whether each
-    replaces another preset. Providers without a preset that have the kind and address of one are assigned to it."""
+    replaces another preset. A provider without a preset is assigned to the preset with its kind and address."""
     session = change.session
     stored = {row.id: row.preset for row in await session.scalars(select(VendorRow))}
     presets = {preset_id: _as_json(preset) for preset_id, preset in file.presets.items()}

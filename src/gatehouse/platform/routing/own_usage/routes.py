@@ -20,8 +20,8 @@ async def read_usage_summary(
     caller: PersonReader, session: Session, window: Window, response: Response, *, period: UsagePeriod = "month"
 ) -> UsageSummary:
     """Returns your own requests, tokens and cost by day and by model, and what is left of the budgets that your calls
-    count against: today, or in the last 7 or 30 days with today, in the organization's time zone. `limit` and `offset`
-    select models, by default all of them. The header `X-Total-Count` is the number of all models."""
+    count against: today, or in the last 7 or 30 days including today, in the organization's time zone. `limit` and
+    `offset` select models, by default all of them. The header `X-Total-Count` is the number of all models."""
     summary = await service.summary(session, caller, period)
     response.headers[TOTAL_COUNT_HEADER] = str(len(summary.models))
     summary.models = list(window.part(summary.models))

@@ -33,7 +33,7 @@ class UsageModel(UsageTotals):
 
 
 class BudgetLeft(ResponseBody):
-    """A budget that the caller's calls count against. Amounts are those on record in its current period."""
+    """A budget that the caller's calls count against. The amounts are those recorded in its current period."""
 
     scope_type: Annotated[
         Literal["tenant", "group", "user", "api_key", "plan"],

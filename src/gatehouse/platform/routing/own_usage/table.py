@@ -1,4 +1,4 @@
-"""Queries of a user's own usage and of the budgets that bind their calls."""
+"""Queries of a user's own usage and of the budgets that apply to their calls."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -21,7 +21,7 @@ _TOTALS: Final = text(
     " GROUP BY GROUPING SETS ((day), (provider, model_id), ())"
     " ORDER BY cost_usd DESC, requests DESC, provider, model_id"
 )
-# Keys that are disabled or expired bind no call, and budgets of deleted ones are deleted.
+# Budgets of disabled or expired keys are left out, because no call can use these keys.
 _BUDGETS: Final = text(
     "SELECT b.id, coalesce(g.name, k.description, t.name) AS scope_name FROM budgets b"
     " LEFT JOIN tenants t ON b.scope_type = 'tenant' AND t.id = b.tenant_id"
@@ -39,12 +39,12 @@ _ORGANIZATION: Final = text("SELECT name, timezone, monthly_request_limit FROM t
 class Organization(NamedTuple):
     name: str
     timezone: str
-    #: of its plan; None is unlimited
+    #: the limit of the organization's plan; None is unlimited
     monthly_request_limit: int | None
 
 
 class TotalsRow(NamedTuple):
-    """`by_day` and `by_model` say whose totals they are; both are false in the row of the whole period."""
+    """The totals of a day if `by_day` is true, of a model if `by_model` is true, else of the whole period."""
 
     by_day: bool
     by_model: bool
@@ -71,6 +71,6 @@ async def totals(session: AsyncSession, user_id: UUID, since: datetime, zone: st
 
 
 async def budgets_of(session: AsyncSession, user_id: UUID, groups: Sequence[UUID]) -> Sequence[Row[Any]]:
-    """Return `id` and `scope_name` of the budgets that bind calls of the user or of one of their keys."""
+    """Return `id` and `scope_name` of the budgets that apply to calls of the user or of one of their keys."""
     values = {"tenant": session.info["tenant_id"], "user": user_id, "groups": list(groups)}
     return (await session.execute(_BUDGETS, values)).all()

@@ -5,11 +5,11 @@
     unhealthy     -> active         `recovery_threshold` consecutive successful ones
     any           -> kill_switched  while it, or every model of it, is kill-switched
 
-Where several apply, the status shown is the first of kill_switched, disabled, unhealthy, active.
+If several statuses apply, the first of kill_switched, disabled, unhealthy and active is shown.
 
-A provider is created when credentials are set on the slug of a kind (`openai`, `anthropic`, `ollama`, ...); or on any
-other slug with a `kind`, which makes another provider of that kind, or with a `base_url`, which makes an
-OpenAI-compatible endpoint of that name; or by `byoe`, together with its models.
+A provider is created when its credentials are set. If its id is the name of a kind (`openai`, `anthropic`, `ollama`,
+...), it is a provider of that kind. With any other id, the body must contain a `kind`, or the `base_url` of an
+OpenAI-compatible endpoint. `byoe` creates a provider together with its models.
 
     health    the state machine, pure          probe     calls a provider outside of requests
     service   administration's rules           schedule  the health checks of all organizations, run by the keeper

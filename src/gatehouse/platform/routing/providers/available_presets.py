@@ -31,8 +31,8 @@ def preset_shown(preset_id: str, preset: Preset, *, from_file: bool) -> Provider
 
 
 def with_preset(preset: Preset, body: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the body that adds a provider, with the preset's name and address where the body has none, and the
-    settings that the provider's kind does not have as credentials."""
+    """Return two values: the body with the preset's name and address where the body has none, and the settings that are
+    not credential fields of the provider's kind."""
     sent = {name: value for name, value in body.items() if value}
     filled = {"name": preset.name, "base_url": preset.base_url, **sent}
     if preset.dialect == "openai":

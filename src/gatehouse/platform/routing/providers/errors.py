@@ -17,7 +17,7 @@ class ProviderExists(Conflict):
 
 
 class ProviderNotNew(PreconditionFailed):
-    """`If-None-Match: *` of a request that adds a provider, for a provider that exists."""
+    """A request with `If-None-Match: *` would change a provider that already exists."""
 
     code = ProviderExists.code
     message = "A provider with this id exists. Nothing was changed. Use another id, or replace its credentials."

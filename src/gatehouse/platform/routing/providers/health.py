@@ -7,7 +7,7 @@ import msgspec
 
 HealthStatus = Literal["healthy", "degraded", "unreachable", "unknown"]
 
-#: Counters stop here, above every threshold.
+#: Maximum value of the counters, which is above every threshold.
 _MAX_COUNT = 1_000
 
 

@@ -20,7 +20,7 @@ def kind_of(
     row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *, preset: Preset | None, sandbox: bool
 ) -> ProviderKind:
     """Return the kind of the existing provider, or of the one to create. Raises `ProviderNotFound`, and `Unprocessable`
-    for a `kind` that is unknown or another than the provider's."""
+    for a `kind` that is unknown or differs from the provider's kind."""
     requested = body.get("kind")
     if row is not None:
         if requested not in (None, row.kind):
@@ -48,7 +48,7 @@ def kind_of(
 
 
 def _is_free(provider_id: str) -> bool:
-    """Return whether a provider can have this name, which is not that of a kind."""
+    """Return whether a provider can have this name, which is not the name of a kind."""
     return re.fullmatch(SLUG, provider_id) is not None and provider_id not in RESERVED_SLUGS | {BYOE}
 
 

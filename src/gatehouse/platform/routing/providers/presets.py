@@ -1,5 +1,5 @@
-"""Presets: services and servers that an administrator can add by name. `presets.toml` contains those of this version,
-and files of `gatehouse prices update -f` further ones."""
+"""Presets: services and servers that an administrator can add by name. `presets.toml` contains the presets of this
+version. Files of `gatehouse prices update -f` contain further ones."""
 
 import tomllib
 from collections.abc import Mapping

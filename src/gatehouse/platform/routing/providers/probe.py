@@ -1,7 +1,7 @@
 """Calls a provider outside of requests: its list of models, or a minimal call of a model.
 
-Every wait is bounded. Errors are the gateway's own codes and sentences, because a provider's message may repeat what it
-was sent.
+Every wait is bounded. Errors are the gateway's own codes and sentences, because a provider's message may repeat the
+request.
 """
 
 import asyncio

@@ -58,7 +58,8 @@ from gatehouse.platform.routing.providers.table import (
 router = APIRouter(tags=["Providers"], responses=RESPONSES)
 
 _BASE = "/api/admin/providers"
-#: Long enough for a local model to load, short enough for an administrator to wait.
+#: Maximum timeout of a test call. It is long enough for a local model to load, and short enough for an administrator to
+#: wait.
 _MAX_TRIAL_TIMEOUT_MS = 30_000
 
 Search = Annotated[str | None, search_parameter("Part of the id or the name.")]
@@ -113,7 +114,7 @@ async def list_provider_presets(caller: AdminReader, session: Session) -> Provid
 
 @router.get(_BASE + "/{provider_id}", response_model=Provider)
 async def read_provider(caller: AdminReader, provider: LoadedProvider, session: Session) -> Provider:
-    """Returns one provider; 404 where the organization has not configured it."""
+    """Returns one provider. 404 if the organization has not configured it."""
     return service.shown(provider, (await model_counts(session)).get(provider.id, ModelCount()))
 
 
@@ -130,13 +131,13 @@ async def set_provider_credentials(
         Literal["*"] | None, Header(description="`*` adds a provider: the request is refused with 412 if it exists.")
     ] = None,
 ) -> CredentialsSet:
-    """Replaces a provider's default credential; it is sealed and never returned. Its state and further credentials
-    stay. With `use_instance_role`, all credentials are removed.
+    """Replaces the provider's default credential, which is sealed and never returned. The state of the credential, and
+    all other credentials, stay as they are. With `use_instance_role`, all credentials are removed.
 
-    On the slug of a kind that the organization has not configured yet, this adds the provider. On any other slug, a
-    body with a `kind` adds another provider of that kind, and one with a `base_url` an OpenAI-compatible endpoint of
-    that name, with or without `api_key`. With `If-None-Match: *`, the credentials of an existing provider are never
-    replaced.
+    Adds the provider if it does not exist. If its id is the name of a kind, it is a provider of that kind. With any
+    other id, a body with a `kind` adds another provider of that kind, and a body with a `base_url` adds an
+    OpenAI-compatible endpoint, with or without `api_key`. With `If-None-Match: *`, the credentials of an existing
+    provider are never replaced.
     """
     fields = body.model_dump(exclude_unset=True)
     return await service.set_credentials(
@@ -227,9 +228,9 @@ async def check_provider(
         str | None, Query(alias="model", max_length=512, description="An active model; else the cheapest one.")
     ] = None,
 ) -> ProviderReachable | ProviderUnreachable:
-    """Makes a minimal call to the model, or to the provider's cheapest active one that no kill switch stops.
+    """Makes a minimal call to `model`, or else to the cheapest active model of the provider that no kill switch stops.
 
-    Without such a model it requests the provider's list of models. The provider bills the call.
+    If there is no such model, requests the provider's list of models instead. The provider bills the call.
     """
     async with transactions.reading() as session:
         provider = (await the_provider(session, provider_id)).record

@@ -22,7 +22,8 @@ from gatehouse.platform.routing.providers.table import NEED_CREDENTIALS, Provide
 
 log = structlog.get_logger(__name__)
 
-#: Checks that run concurrently. No more are claimed at once, so that none waits for one that hangs.
+#: Maximum number of checks that run concurrently. No more are claimed at once, so that no check waits for another one
+#: that hangs.
 MAX_CONCURRENT_CHECKS: Final = 64
 
 _CLAIM = text(
@@ -62,7 +63,7 @@ async def run_due(database: Database, outbound: Outbound, sealer: Sealer, *, lim
 
 async def _check(database: Database, prober: Prober, row: ProviderRow) -> None:
     """Check a provider and store the result with one statement, because there may be thousands. `row` is the provider
-    when it was claimed; the result is discarded if it was changed or checked meanwhile."""
+    when it was claimed. If the provider was changed or checked since then, the result is discarded."""
     outcome = await prober.check(row.tenant_id, row.record, row.checks.timeout_ms)
     health = next_health(row.health, outcome, row.checks)
     unchanged = {

@@ -110,7 +110,7 @@ class StatusUpdate(Body):
 
 
 class HealthCheckConfig(Body):
-    """In a request, fields that are not sent stay as they are."""
+    """The schedule and thresholds of health checks. In a request, fields that are not sent stay as they are."""
 
     enabled: bool = True
     interval_seconds: Annotated[int, Field(ge=10, le=300, examples=[30])] = 30
@@ -124,7 +124,7 @@ def _absent(value: object) -> bool:
 
 
 class ProviderConfigShown(ResponseBody):
-    """Fields that the provider's kind does not use are absent."""
+    """The configuration of a provider. Fields that the provider's kind does not use are absent."""
 
     timeout_ms: Annotated[int, Field(examples=[30_000])]
     max_retries: Annotated[int, Field(examples=[2])]

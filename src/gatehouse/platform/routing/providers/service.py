@@ -1,4 +1,4 @@
-"""The rules of providers."""
+"""Changes providers: their default credentials, configuration, status and health."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -65,7 +65,7 @@ from gatehouse.platform.routing.providers.table import (
 )
 from gatehouse.policy.catalog import ProviderConfig
 
-#: Maximum number of an organization's providers: each has scheduled health checks.
+#: Maximum number of providers of an organization. Each has scheduled health checks.
 MAX_PROVIDERS: Final = 500
 
 #: Fields of a credentials body that are about the provider.
@@ -74,7 +74,7 @@ _NO_CREDENTIALS: Final = frozenset({"kind", "name", "preset"})
 _OTHER_HOST: Final = "names another host, to which the provider's other credentials would be sent: remove them"
 _WAY_IN_USE: Final = "the provider's other credentials may use this way of authentication: remove them first"
 
-#: The allowed addresses, by the active policy: for error messages.
+#: The allowed addresses by egress policy, for error messages.
 _EGRESS_RULES: Final[Mapping[EgressPolicy, str]] = {
     "private": "providers may be anywhere but at metadata, link-local, multicast and reserved addresses",
     "public": "the egress policy `public` permits the open internet, and what the operator names in EGRESS_ALLOWLIST",
@@ -151,7 +151,8 @@ def credentials_configured(row: ProviderRow) -> bool:
 
 
 def has_required_credentials(row: ProviderRow) -> bool:
-    """Return whether the provider has everything that a call needs; an own endpoint, for example, needs no key."""
+    """Return whether the provider has all credentials that a call needs. An endpoint of the organization's own needs
+    none."""
     kind = KINDS.get(row.kind)
     return kind is not None and (credentials_configured(row) or row.kind not in NEED_CREDENTIALS)
 
@@ -175,10 +176,10 @@ async def set_credentials(
     sandbox: bool,
     guard: EgressGuard,
 ) -> CredentialsSet:
-    """Replace all credentials; create the provider where there is none. Raises `ProviderNotFound` for a slug that is
-    not that of a kind, without a `kind` or `base_url`; `ProviderNotNew` for an existing provider if it `must_be_new`;
-    `MissingCredentials`, `InvalidCredentials`, `OperatorOnly`, `ProviderIdAmbiguous`, `TooManyProviders`,
-    `TooManyCredentials`."""
+    """Replace the default credential, and create the provider if it does not exist. Raises `ProviderNotFound` if the id
+    is not the name of a kind and the body has neither `kind` nor `base_url`; `ProviderNotNew` for an existing provider
+    if `must_be_new` is true; `MissingCredentials`, `InvalidCredentials`, `OperatorOnly`, `ProviderIdAmbiguous`,
+    `TooManyProviders`, `TooManyCredentials`."""
     row = await find_provider(change.session, provider_id, lock=True)
     if row is not None and must_be_new:
         raise ProviderNotNew
@@ -359,8 +360,8 @@ async def addresses_of(change: Change, guard: EgressGuard) -> Addresses:
 
 
 def provider_url(field: str, url: str, addresses: Addresses) -> str:
-    """Return a base URL without its trailing slash, after checking that it may be called. Raises `Unprocessable`. A
-    name's addresses are checked at each connection."""
+    """Return a base URL without its trailing slash, after checking that it may be called. Raises `Unprocessable`. The
+    addresses of a host name are checked at each connection."""
     try:
         safe = str(addresses.guard.provider_url(url, addresses.egress))
     except BlockedAddress as error:
@@ -395,7 +396,7 @@ async def insert_provider(
         return None
     if len(existing) >= MAX_PROVIDERS:
         raise TooManyProviders
-    # The ids of kinds are compared too, although they may not be in use: an administrator would add them later.
+    # The ids of kinds are compared even if they are not in use, because an administrator may add them later.
     for other in (*existing, *KINDS, *await further_keys(change.session)):
         if other != provider_id and environment_name(other) == environment_name(provider_id):
             raise ProviderIdAmbiguous(provider_id, other)
@@ -422,7 +423,7 @@ async def _create_or_find(change: Change, provider_id: str, kind: ProviderKind, 
         return row
     if must_be_new:
         raise ProviderNotNew
-    # A concurrent request created it: the credentials replace those, if the kind is the same.
+    # A concurrent request has created the provider. Its credentials are replaced if its kind is the same.
     row = await find_provider(change.session, provider_id, lock=True)
     if row is None or row.kind != kind.name:
         raise ProviderNotFound

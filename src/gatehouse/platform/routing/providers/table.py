@@ -154,10 +154,10 @@ class ModelCount(msgspec.Struct, frozen=True):
     provider_off: bool = False
 
 
-#: Maximum number of a provider's credentials, with the default one.
+#: Maximum number of credentials of a provider, including the default one.
 MAX_CREDENTIALS: Final = 10
 
-#: Kinds that require credentials. Such a provider has none where `credentials_updated_at` is null.
+#: Kinds that require credentials. A provider of such a kind has no credentials if `credentials_updated_at` is null.
 NEED_CREDENTIALS: Final = frozenset(
     name for name, kind in KINDS.items() if any(field.required for field in kind.credential_fields)
 )
@@ -168,7 +168,7 @@ _COUNTS = text(
     " count(kill_switch_disabled_at) AS switched_off FROM model_configs GROUP BY provider"
 )
 _SWITCHES = text("SELECT provider FROM provider_kill_switches")
-# The order: models for chat before those for other operations, then by price, then the default first.
+# Chat models come before models for other operations, then cheaper models first, and at the same price the default.
 _TRIAL_MODEL = text(
     "SELECT id, provider, model_id, capabilities FROM model_configs"
     " WHERE provider = :provider AND is_active AND kill_switch_disabled_at IS NULL"
@@ -240,7 +240,7 @@ async def delete_credentials(session: AsyncSession, provider_id: str) -> None:
 
 
 async def model_counts(session: AsyncSession) -> Mapping[str, ModelCount]:
-    """Return the counts by provider. One without entries, and without a kill switch of its own, is absent."""
+    """Return the counts by provider, without providers that have neither entries nor a kill switch of their own."""
     switched_off = set((await session.execute(_SWITCHES)).scalars())
     rows = await session.execute(_COUNTS)
     counts = {
@@ -250,7 +250,7 @@ async def model_counts(session: AsyncSession) -> Mapping[str, ModelCount]:
 
 
 async def trial_model(session: AsyncSession, provider_id: str, model_id: str | None = None) -> ModelRecord | None:
-    """Return an active model for a test call, `model_id` or else the cheapest; none that a kill switch stops."""
+    """Return an active model for a test call that no kill switch stops: `model_id`, or else the cheapest one."""
     values = {"provider": provider_id, "model": model_id, "special_uses": list(SPECIAL_USES)}
     row = (await session.execute(_TRIAL_MODEL, values)).first()
     return None if row is None else ModelRecord(**row._mapping)

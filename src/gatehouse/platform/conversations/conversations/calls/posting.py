@@ -65,7 +65,7 @@ class Post:
         return answer, Posted(user_message=user_message, assistant_message=assistant_message)
 
     async def streamed_answer(self) -> Answer:
-        """Return a stream that stores the answer while it passes it on, or a refusal."""
+        """Return a stream that passes the answer on and stores it, or a refusal."""
         answer = await self._ask()
         if answer.stream is None or answer.exchange is None:
             return answer
