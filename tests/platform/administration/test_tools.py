@@ -207,6 +207,16 @@ async def test_the_list_can_be_limited_to_families(platform: RunningPlatform, te
     assert answer.json()["error"]["data"]["code"] == "unknown_tool"
 
 
+@pytest.mark.parametrize(("name", "kind"), [("export_inventory", "csv"), ("read_report", "html")])
+async def test_a_result_in_another_format_is_a_text(
+    platform: RunningPlatform, tenant: Tenant, name: str, kind: str
+) -> None:
+    result = await call(tenant.admin.client, name, format=kind)
+    assert not result["isError"], result
+    assert "structuredContent" not in result
+    assert result["content"][0]["text"]
+
+
 async def test_a_result_is_bounded(platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool_server, "_MAX_RESULT_BYTES", 300)
     result = await call(tenant.admin.client, "list_users")

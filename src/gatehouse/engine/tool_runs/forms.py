@@ -7,11 +7,18 @@ from uuid import uuid4
 
 import msgspec
 
+from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.tool_runs.events import chat_events, response_events
 from gatehouse.engine.tool_runs.plan import OfferedTool, Plan
 
 #: the value of `tool_choice` with which the model must answer without calling a tool
 _NO_TOOLS: Final = "none"
+
+
+#: items of the Responses API with a call that the client runs
+_CLIENT_CALLS: Final = frozenset(
+    {"custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call", "tool_search_call"}
+)
 
 
 class FunctionCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,15 +44,42 @@ class RunForm(ABC):
         self._plan = plan
         self.wants_stream = plan.body.get("stream") is True
         self._usage: dict[str, Any] = {}
+        self._has_steps = False
+
+    @property
+    def runs_tools(self) -> bool:
+        return self._plan.runs_tools
 
     def body(self, *, is_last: bool = False) -> bytes:
         """Return the body of the next model call. In the last one, the model may not call tools."""
-        body = {**self._plan.body, "stream": False, **self._conversation()}
-        body.pop("stream_options", None)
-        body["tools"] = [*self._plan.other_tools, *(self._function(tool) for tool in self._plan.offered.values())]
-        if is_last:
-            body["tool_choice"] = _NO_TOOLS
+        plan = self._plan
+        body = {**plan.body, **self._conversation()}
+        if plan.runs_tools:
+            body["stream"] = False
+            body.pop("stream_options", None)
+            body["tools"] = [*plan.other_tools, *(self._function(tool) for tool in plan.offered.values())]
+            if "tool_choice" in body:
+                body["tool_choice"] = self._tool_choice(body["tool_choice"])
+            if is_last:
+                body["tool_choice"] = _NO_TOOLS
+            if not body["tools"]:
+                for field in ("tools", "tool_choice", "parallel_tool_calls"):
+                    body.pop(field, None)
         return msgspec.json.encode(body)
+
+    def _tool_choice(self, choice: Any) -> Any:
+        """Return the client's choice for the next model call. Raises `InvalidField`.
+
+        A choice that requires a call applies to the first step only: in each further step, the model would have to call
+        a tool again."""
+        if self._has_steps:
+            return choice if choice in ("auto", _NO_TOOLS) else "auto"
+        if type(choice) is dict and choice.get("type") == "mcp" and choice.get("server_label") in self._plan.servers:
+            function = self._plan.function_of(choice.get("server_label"), choice.get("name"))
+            if function not in self._plan.offered:
+                raise InvalidField("tool_choice.name", "Must be the name of a tool that the server offers.")
+            return self._choice_of(function)
+        return choice
 
     def calls(self, reply: dict[str, Any]) -> list[FunctionCall]:
         """Return the calls of a reply, if all of them are for the gateway. Otherwise the reply is the final answer, and
@@ -62,9 +96,13 @@ class RunForm(ABC):
         if type(usage := reply.get("usage")) is dict:
             self._usage = _sum(self._usage, usage)
 
-    @abstractmethod
     def extend(self, reply: dict[str, Any], outputs: Sequence[ToolOutput]) -> None:
         """Add a step to the conversation: the reply with the calls, and their results."""
+        self._has_steps = True
+        self._add_step(reply, outputs)
+
+    @abstractmethod
+    def _add_step(self, reply: dict[str, Any], outputs: Sequence[ToolOutput]) -> None: ...
 
     @abstractmethod
     def answer(self, reply: dict[str, Any]) -> dict[str, Any]:
@@ -81,6 +119,10 @@ class RunForm(ABC):
     def _function(self, tool: OfferedTool) -> dict[str, Any]: ...
 
     @abstractmethod
+    def _choice_of(self, function: str) -> dict[str, Any]:
+        """Return the `tool_choice` that requires a call of a function."""
+
+    @abstractmethod
     def _all_calls(self, reply: dict[str, Any]) -> list[tuple[str, str, str]]:
         """Return the name, the id and the arguments of each call of a function."""
 
@@ -93,7 +135,7 @@ class ChatForm(RunForm):
         messages = plan.body.get("messages")
         self._messages: list[Any] = list(messages) if type(messages) is list else []
 
-    def extend(self, reply: dict[str, Any], outputs: Sequence[ToolOutput]) -> None:
+    def _add_step(self, reply: dict[str, Any], outputs: Sequence[ToolOutput]) -> None:
         self._messages.append(reply["choices"][0]["message"])
         self._messages += [
             {"role": "tool", "tool_call_id": output.call.call_id, "content": output.text} for output in outputs
@@ -103,8 +145,8 @@ class ChatForm(RunForm):
         answer = {**reply, **({"usage": self._usage} if self._usage else {})}
         for choice in answer.get("choices", []):
             message = choice.get("message", {})
-            if any(call.get("function", {}).get("name") in self._plan.offered for call in _calls_of(message)):
-                own = [call for call in _calls_of(message) if call["function"]["name"] not in self._plan.offered]
+            own = [call for call in _calls_of(message) if _name_of(call) not in self._plan.offered]
+            if len(own) < len(_calls_of(message)):
                 message["tool_calls"] = own
                 if not own:
                     del message["tool_calls"]
@@ -121,17 +163,32 @@ class ChatForm(RunForm):
     def _function(self, tool: OfferedTool) -> dict[str, Any]:
         return {"type": "function", "function": _definition(tool)}
 
+    def _choice_of(self, function: str) -> dict[str, Any]:
+        return {"type": "function", "function": {"name": function}}
+
     def _all_calls(self, reply: dict[str, Any]) -> list[tuple[str, str, str]]:
         choices = reply.get("choices")
         if type(choices) is not list or len(choices) != 1:
             return []
         calls = _calls_of(choices[0].get("message") or {})
         return [
-            (call["function"]["name"], call["id"], call["function"]["arguments"])
+            (_name_of(call), call["id"], _arguments(call["function"].get("arguments")))
             if call.get("type", "function") == "function"
             else ("", "", "")
             for call in calls
         ]
+
+
+def _name_of(call: dict[str, Any]) -> str:
+    """Return the name of the function that a call names, or an empty string if it is a call of another kind."""
+    return (call.get("function") or {}).get("name") or ""
+
+
+def _arguments(value: Any) -> str:
+    """Return the arguments of a call as JSON. Some servers send an object or null instead of a text."""
+    if type(value) is str:
+        return value
+    return "{}" if value is None else msgspec.json.encode(value).decode()
 
 
 def _calls_of(message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -152,7 +209,7 @@ class ResponsesForm(RunForm):
         self._output: list[dict[str, Any]] = []
         self._new_input: list[dict[str, Any]] = []
 
-    def extend(self, reply: dict[str, Any], outputs: Sequence[ToolOutput]) -> None:
+    def _add_step(self, reply: dict[str, Any], outputs: Sequence[ToolOutput]) -> None:
         by_id = {output.call.call_id: output for output in outputs}
         for item in reply["output"]:
             if (kept := _without_id(item)) is not None:
@@ -187,7 +244,7 @@ class ResponsesForm(RunForm):
     def _restored(self, item: Any) -> list[Any]:
         """Return an item of an earlier answer as the model knows it."""
         kind = item.get("type") if type(item) is dict else None
-        if kind == "mcp_list_tools" and item.get("server_label") in self._plan.servers:
+        if kind == "mcp_list_tools" and item.get("server_label") in self._plan.registered:
             return []
         function = self._plan.function_of(item.get("server_label"), item.get("name")) if kind == "mcp_call" else None
         if function is None:
@@ -203,21 +260,26 @@ class ResponsesForm(RunForm):
     def _function(self, tool: OfferedTool) -> dict[str, Any]:
         return {"type": "function", "strict": False, **_definition(tool)}
 
+    def _choice_of(self, function: str) -> dict[str, Any]:
+        return {"type": "function", "name": function}
+
     def _all_calls(self, reply: dict[str, Any]) -> list[tuple[str, str, str]]:
         calls = []
         for item in reply.get("output", []):
             if item.get("type") == "function_call":
-                calls.append((item["name"], item["call_id"], item["arguments"]))
-            elif str(item.get("type")).endswith("_call"):
-                # A call that the client or the provider runs.
+                calls.append((item["name"], item["call_id"], _arguments(item.get("arguments"))))
+            elif item.get("type") in _CLIENT_CALLS:
                 calls.append(("", "", ""))
         return calls
 
 
 def _without_id(item: dict[str, Any]) -> dict[str, Any] | None:
-    """Return an item of a reply for the next request, without a reference to what the provider has stored. Reasoning
-    without its encrypted content cannot be sent."""
-    if item.get("type") == "reasoning" and not item.get("encrypted_content"):
+    """Return an item of a reply for the next request, without a reference to what the provider has stored. None for an
+    item that cannot be sent: reasoning without its encrypted content, and a tool that the provider has run."""
+    kind = item.get("type")
+    if kind not in {"message", "function_call", "reasoning"} or (
+        kind == "reasoning" and "encrypted_content" not in item
+    ):
         return None
     return {key: value for key, value in item.items() if key not in {"id", "status"}}
 

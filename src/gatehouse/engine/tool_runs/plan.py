@@ -19,6 +19,9 @@ from gatehouse.policy.mcp import McpServer
 PERMISSION: Final = "gateway.mcp"
 #: bytes of every body that names such a tool
 MARK: Final = b'"mcp"'
+#: items that a run has added to an earlier answer
+_RUN_ITEMS: Final = frozenset({"mcp_list_tools", "mcp_call"})
+_RUN_ITEM_MARKS: Final = tuple(f'"{kind}"'.encode() for kind in _RUN_ITEMS)
 _TOOL_TYPE: Final = "mcp"
 #: the most functions that OpenAI's models accept
 _MAX_FUNCTIONS: Final = 128
@@ -56,47 +59,75 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[str, ...]
     #: the client's own tools, without those of the servers
     other_tools: list[Any]
+    #: the names of all servers of the organization
+    registered: frozenset[str]
 
     def of_server(self, server: str) -> list[OfferedTool]:
         return [tool for tool in self.offered.values() if tool.server.record.name == server]
 
+    @property
+    def runs_tools(self) -> bool:
+        """Return whether the call names a server. If not, only items of an earlier answer are converted."""
+        return bool(self.servers)
+
     def function_of(self, server: Any, name: Any) -> str | None:
-        """Return the name of the function of a server's tool, or None if it is not offered."""
-        tools = self.offered.values()
-        return next((tool.function for tool in tools if (tool.server.record.name, tool.name) == (server, name)), None)
+        """Return the name of the function of a server's tool, whether or not it is offered now. None if the
+        organization has no such server."""
+        if type(server) is not str or type(name) is not str or server not in self.registered:
+            return None
+        return _function_name(server, name)
 
 
 def read_plan(body: bytes, x: Identified, switches: Switches, public_url: str | None) -> Plan | None:
     """Return the plan of a model call, or None if it names no registered server. A body that is not valid has no plan:
     the call's dialect refuses it. Raises `InvalidField`, `ToolRunNotPermitted`."""
-    if MARK not in body:
+    if MARK not in body and not any(mark in body for mark in _RUN_ITEM_MARKS):
         return None
     try:
         values = decode_object(body)
     except (MalformedCall, NestedTooDeep, InvalidField):
         return None
     tools = values.get("tools")
-    if type(tools) is not list:
-        return None
+    tools = tools if type(tools) is list else []
     servers, other_tools = _split(tools, x, public_url)
+    registered = frozenset(x.policy.mcp_servers)
     if not servers:
-        return None
+        if not _has_run_items(values.get("input"), registered):
+            return None
+        return Plan(body=values, offered={}, servers=(), other_tools=other_tools, registered=registered)
+    if values.get("n") not in {None, 1}:
+        raise InvalidField("n", "Must be 1 if the gateway runs tools.")
     if PERMISSION not in x.policy.allowed_fields:
         raise ToolRunNotPermitted
+    offered = _all_offered(servers, tools, _function_names(other_tools), x, switches)
+    names = tuple(server.record.name for server in servers.values())
+    return Plan(body=values, offered=offered, servers=names, other_tools=other_tools, registered=registered)
+
+
+def _all_offered(
+    servers: dict[int, McpServer], tools: list[Any], taken: set[str], x: Identified, switches: Switches
+) -> dict[str, OfferedTool]:
+    """Return the offered tools of all servers by the names of their functions. `servers` has the indexes of their
+    tools; `taken` are the names of other functions. Raises `InvalidField`."""
     offered: dict[str, OfferedTool] = {}
-    taken = _function_names(other_tools)
     for index, server in servers.items():
         for tool in _offered(server, tools[index], f"tools[{index}]", x, switches):
-            if tool.function in taken:
+            if tool.function in taken or tool.function in offered:
                 raise InvalidField(f"tools[{index}]", f"Another tool has the name {tool.function}.")
-            taken.add(tool.function)
             offered[tool.function] = tool
         if len(offered) > _MAX_FUNCTIONS:
             raise InvalidField(
                 f"tools[{index}].allowed_tools", f"More than {_MAX_FUNCTIONS} tools. Name those that the model needs."
             )
-    names = tuple(server.record.name for server in servers.values())
-    return Plan(body=values, offered=offered, servers=names, other_tools=other_tools)
+    return offered
+
+
+def _has_run_items(items: Any, registered: frozenset[str]) -> bool:
+    """Return whether the items of an `input` include some that a run has added to an earlier answer."""
+    return type(items) is list and any(
+        type(item) is dict and item.get("type") in _RUN_ITEMS and item.get("server_label") in registered
+        for item in items
+    )
 
 
 def _split(tools: list[Any], x: Identified, public_url: str | None) -> tuple[dict[int, McpServer], list[Any]]:
@@ -107,7 +138,12 @@ def _split(tools: list[Any], x: Identified, public_url: str | None) -> tuple[dic
     for index, tool in enumerate(tools):
         label = tool.get("server_label") if type(tool) is dict and tool.get("type") == _TOOL_TYPE else None
         server = x.policy.mcp_servers.get(label) if type(label) is str else None
-        if server is None or not _is_own_address(tool, server.record.name, public_url):
+        # A server without a tool for the caller is unknown, as at its own path.
+        if (
+            server is None
+            or next(server.permitted(x.caller), None) is None
+            or not _is_own_address(tool, server.record.name, public_url)
+        ):
             other_tools.append(tool)
         elif server in servers.values():
             raise InvalidField(f"tools[{index}].server_label", "The server occurs twice in `tools`.")

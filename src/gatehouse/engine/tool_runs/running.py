@@ -17,7 +17,7 @@ from gatehouse.engine.ports import Ports
 from gatehouse.engine.streaming import Blocks, kept_alive, late_headers
 from gatehouse.engine.tool_runs.forms import FORMS, FunctionCall, RunForm, ToolOutput
 from gatehouse.engine.tool_runs.plan import read_plan
-from gatehouse.foundation.errors import BadGateway, Refusal
+from gatehouse.foundation.errors import BadGateway, Internal, Refusal
 from gatehouse.foundation.identity import Caller
 
 log = structlog.get_logger(__name__)
@@ -30,6 +30,10 @@ MAX_RUN_SECONDS: Final = 300.0
 _MAX_CALLS_AT_ONCE: Final = 8
 #: characters of a result that the model receives
 _MAX_OUTPUT_CHARACTERS: Final = 200_000
+#: characters of all results of a run together
+MAX_RUN_CHARACTERS: Final = 1_000_000
+_LIMIT_TEXT: Final = "Not called: the limit of this request is reached."
+_TOO_LONG_TEXT: Final = "The results of this request are too long together, so this one is left out."
 _CUT_NOTE: Final = "\n[The rest of the result was cut off.]"
 #: comment in a stream that waits for tools
 _KEEP_ALIVE: Final = b": running tools\n\n"
@@ -64,7 +68,7 @@ class ToolRuns:
 
     async def proceed(self, form: RunForm, first: Answer) -> Answer:
         """Return the answer to the client. `first` is the answer to the first model call. A stream begins at once."""
-        if first.refusal is not None or first.exchange is None:
+        if first.refusal is not None or first.exchange is None or not form.runs_tools:
             return first
         run = _ToolRun(self, form, first, first.exchange)
         if not form.wants_stream:
@@ -92,7 +96,9 @@ class ToolRuns:
             async with slots:
                 return await self._output(x, call)
 
-        return list(await asyncio.gather(*map(output, calls)))
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(output(call)) for call in calls]
+        return [task.result() for task in tasks]
 
     async def _output(self, x: Identified, call: FunctionCall) -> ToolOutput:
         server = x.policy.mcp_servers.get(call.tool.server.record.name)
@@ -104,6 +110,10 @@ class ToolRuns:
             return ToolOutput(call=call, text="The arguments are not a JSON object.", failed=True)
         if server is None:
             return ToolOutput(call=call, text="The server no longer exists.", failed=True)
+        # The record has the time of this call, and not that of the model call.
+        started, received_at = self.ports.clock.monotonic(), self.ports.clock.now()
+        received = msgspec.structs.replace(x.received, started=started, received_at=received_at)
+        x = msgspec.structs.replace(x, received=received)
         params = {"name": call.tool.name, "arguments": arguments}
         message = ClientMessage(
             method="tools/call", id=1, params=params, revision=MODERN, body_bytes=len(call.arguments)
@@ -128,17 +138,23 @@ class _ToolRun:
         self._started = runs.ports.clock.monotonic()
         self._cost_usd: Decimal | None = None
         self._tool_calls = 0
+        self._is_limited = False
+        self._characters_left = MAX_RUN_CHARACTERS
 
     async def answer(self) -> Answer:
         """Make the remaining steps. Return the final answer as a body, or a refusal."""
         try:
             return await self._steps()
-        except (KeyError, IndexError, TypeError, AttributeError):
+        except AnswerNotReadable as error:
+            reason: Refusal = error
+        except (KeyError, IndexError, TypeError, AttributeError, ExceptionGroup):
             # A provider that has the client's API is not obliged to send valid calls.
             log.warning("tool_run.reply_not_readable", request_id=self.identified.received.request_id, exc_info=True)
-        except AnswerNotReadable:
-            pass
-        return refusal(self.dialect, AnswerNotReadable(), self._first.exchange)
+            reason = AnswerNotReadable()
+        except Exception:
+            log.exception("tool_run.fault", request_id=self.identified.received.request_id)
+            reason = Internal()
+        return refusal(self.dialect, reason, self._first.exchange)
 
     async def _steps(self) -> Answer:
         answer = self._first
@@ -151,13 +167,7 @@ class _ToolRun:
             calls = self.form.calls(reply) if number < MAX_STEPS else []
             if not calls:
                 break
-            outputs = await self._runs.outputs(answer.exchange.identified, calls[: MAX_TOOL_CALLS - self._tool_calls])
-            outputs += [
-                ToolOutput(call=call, text="The limit of tool calls is reached.", failed=True)
-                for call in calls[len(outputs) :]
-            ]
-            self._tool_calls += len(calls)
-            self.form.extend(reply, outputs)
+            self.form.extend(reply, await self._outputs(answer.exchange.identified, calls))
             number += 1
             is_last = number == MAX_STEPS or self._is_exhausted()
             answer = await self._runs.step(self.form, self.identified, number, self._rate, is_last=is_last)
@@ -169,15 +179,30 @@ class _ToolRun:
         body = msgspec.json.encode(self.form.answer(reply))
         return Answer(status=answer.status, headers=headers, body=body, exchange=answer.exchange)
 
+    async def _outputs(self, x: Identified, calls: Sequence[FunctionCall]) -> list[ToolOutput]:
+        """Call the tools as far as the bounds of the run permit it."""
+        permitted = [] if self._is_exhausted() else calls[: MAX_TOOL_CALLS - self._tool_calls]
+        outputs = await self._runs.outputs(x, permitted)
+        self._tool_calls += len(outputs)
+        for index, output in enumerate(outputs):
+            if len(output.text) > self._characters_left:
+                outputs[index] = ToolOutput(call=output.call, text=_TOO_LONG_TEXT, failed=True)
+            else:
+                self._characters_left -= len(output.text)
+        refused = [ToolOutput(call=call, text=_LIMIT_TEXT, failed=True) for call in calls[len(outputs) :]]
+        self._is_limited = self._is_limited or bool(refused)
+        return [*outputs, *refused]
+
     def _add(self, exchange: Exchange, reply: dict[str, Any]) -> None:
         self.form.add_usage(reply)
         if exchange.cost_usd is not None:
             self._cost_usd = (self._cost_usd or Decimal(0)) + exchange.cost_usd
 
     def _is_exhausted(self) -> bool:
-        """Return whether the next step must be the last one."""
+        """Return whether no further tools may be called."""
         return (
-            self._tool_calls >= MAX_TOOL_CALLS
+            self._is_limited
+            or self._tool_calls >= MAX_TOOL_CALLS
             or self._runs.ports.clock.monotonic() - self._started > MAX_RUN_SECONDS
             or (self._cost_usd or 0) >= self._runs.ports.tool_run_max_cost_usd
         )
@@ -204,7 +229,11 @@ class _RunStream(Blocks):
             return
         if late := late_headers(answer.headers):
             yield late
-        for block in self._run.form.events(msgspec.json.decode(answer.body)):
+        try:
+            blocks = self._run.form.events(msgspec.json.decode(answer.body))
+        except (KeyError, TypeError, AttributeError):
+            blocks = [self._run.dialect.render_stream_error(AnswerNotReadable())]
+        for block in blocks:
             yield block
 
     async def _end(self) -> None:
@@ -218,7 +247,7 @@ def _decoded(answer: Answer) -> dict[str, Any]:
     """Return the body of an answer. Raises `AnswerNotReadable`."""
     try:
         reply = msgspec.json.decode(answer.body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise AnswerNotReadable from None
     if type(reply) is not dict:
         raise AnswerNotReadable

@@ -151,11 +151,14 @@ class _CollectedAnswer:
         self.deadline: asyncio.Timeout
         self.is_too_large = False
         self._status = 500
+        self._is_json = False
         self._body = bytearray()
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
+            kinds = [value for name, value in message["headers"] if name.lower() == b"content-type"]
+            self._is_json = any(b"json" in kind for kind in kinds)
             return
         self._body += message.get("body", b"")
         if len(self._body) > _MAX_RESULT_BYTES:
@@ -167,9 +170,9 @@ class _CollectedAnswer:
     def result(self) -> dict[str, Any]:
         if not self._body:
             return _text_result(f"The operation has succeeded with status {self._status}.", is_error=False)
-        text = self._body.decode()
+        text = self._body.decode(errors="replace")
         result = _text_result(text, is_error=self._status >= 400)
-        decoded = msgspec.json.decode(text)
+        decoded = msgspec.json.decode(text) if self._is_json else None
         return {**result, "structuredContent": decoded} if type(decoded) is dict else result
 
 

@@ -39,6 +39,8 @@ class Model:
         self.bodies: list[dict[str, Any]] = []
         #: fields of each completion that replace those of the reply
         self.completion: dict[str, Any] = {}
+        #: the items of the next response
+        self.items: list[dict[str, Any]] = []
 
     async def behave(self, connection: Connection) -> None:
         body = json.loads(connection.body)
@@ -80,6 +82,8 @@ class Model:
                 for index, (name, arguments) in enumerate(reply)
             ]
         )  # fmt: skip
+        if self.items:
+            items, self.items = self.items, []
         usage = {
             "input_tokens": 100, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 10,
             "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 110,
@@ -257,16 +261,94 @@ async def test_a_server_elsewhere_is_refused_as_before(tenant: Tenant, model: Mo
 async def test_the_caller_s_rights_limit_the_tools(
     platform: RunningPlatform, tenant: Tenant, model: Model, server: ScriptedServer
 ) -> None:
-    model.replies = [[("mail__send", {}), ("mail__echo", {})], "Sent."]
+    model.replies = ["Sent."]
     other = await platform.new_person(tenant.id)
     body = {"model": "own/m", "messages": [{"role": "user", "content": "a"}], "tools": [mail()]}
     answer = await other.client.post("/v1/chat/completions", json=body)
-    # The model calls functions that it was not given. They are nobody's, so the answer is as the model wrote it.
-    assert answer.status_code == 200
-    assert "tools" not in model.bodies[0] or model.bodies[0]["tools"] == []
-    assert not server.calls()
-    answer = await chat(tenant, tools=[mail(allowed_tools=["echo"])])
+    # The answer is that for a server that does not exist.
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "field_not_allowed")
+    await chat(tenant, tools=[mail(allowed_tools=["echo"])])
     assert [entry["function"]["name"] for entry in model.bodies[-1]["tools"]] == ["mail__echo"]
+
+
+async def test_without_an_offered_tool_the_model_gets_no_list(tenant: Tenant, model: Model) -> None:
+    model.replies = ["Nothing to call."]
+    answer = await chat(tenant, tools=[mail(allowed_tools=["other"])], tool_choice="required", parallel_tool_calls=True)
+    assert answer.status_code == 200, answer.text
+    assert not {"tools", "tool_choice", "parallel_tool_calls"} & model.bodies[0].keys()
+
+
+async def test_a_required_call_is_required_once(tenant: Tenant, model: Model, server: ScriptedServer) -> None:
+    model.replies = [[("mail__send", {})], "Sent."]
+    await chat(tenant, tool_choice="required")
+    assert [body["tool_choice"] for body in model.bodies] == ["required", "auto"]
+
+
+@pytest.mark.parametrize(("name", "status"), [("send", 200), ("other", 400)])
+async def test_a_choice_of_a_server_s_tool(
+    tenant: Tenant, model: Model, server: ScriptedServer, name: str, status: int
+) -> None:
+    model.replies = ["Sent."]
+    choice = {"type": "mcp", "server_label": "mail", "name": name}
+    body = {"model": "native/m", "input": "Write.", "tools": [mail()], "tool_choice": choice}
+    answer = await tenant.user.client.post("/v1/responses", json=body)
+    assert answer.status_code == status, answer.text
+    if status == 200:
+        assert model.bodies[0]["tool_choice"] == {"type": "function", "name": "mail__send"}
+    else:
+        assert answer.json()["error"]["param"] == "tool_choice.name"
+
+
+async def test_a_tool_that_the_provider_runs_does_not_end_the_run(
+    tenant: Tenant, model: Model, server: ScriptedServer
+) -> None:
+    searched = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search"}}
+    call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "mail__send", "arguments": "{}"}
+    model.items = [searched, call]
+    model.replies = [[], "Sent."]
+    body = {"model": "native/m", "input": "Write.", "tools": [mail()]}
+    answer = await tenant.user.client.post("/v1/responses", json=body)
+    kinds = [item["type"] for item in answer.json()["output"]]
+    assert kinds == ["mcp_list_tools", "web_search_call", "mcp_call", "message"]
+    assert [item.get("type", "message") for item in model.bodies[1]["input"]] == [
+        "message", "function_call", "function_call_output",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", [None, {"to": "Ann"}])
+async def test_arguments_that_are_no_text(tenant: Tenant, model: Model, server: ScriptedServer, arguments: Any) -> None:
+    call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "mail__send", "arguments": arguments}
+    model.items = [call]
+    model.replies = [[], "Sent."]
+    body = {"model": "native/m", "input": "Write.", "tools": [mail()]}
+    answer = await tenant.user.client.post("/v1/responses", json=body)
+    assert answer.json()["output"][-1]["content"][0]["text"] == "Sent.", answer.text
+    assert server.calls()[0]["arguments"] == (arguments or {})
+
+
+async def test_items_of_an_earlier_answer_are_readable_without_the_tool(
+    tenant: Tenant, model: Model, server: ScriptedServer
+) -> None:
+    model.replies = [[("mail__send", {})], "Sent."]
+    first = await tenant.user.client.post("/v1/responses", json={"model": "own/m", "input": "a", "tools": [mail()]})
+    items = [{"role": "user", "content": "a"}, *first.json()["output"], {"role": "user", "content": "And?"}]
+    model.replies = ["Again."]
+    for fields in ({}, {"tools": [mail(allowed_tools=["echo"])]}):
+        answer = await tenant.user.client.post("/v1/responses", json={"model": "own/m", "input": items, **fields})
+        assert answer.status_code == 200, answer.text
+        assert "Again." in answer.text
+        assert model.bodies[-1]["messages"][1]["tool_calls"][0]["function"]["name"] == "mail__send"
+
+
+async def test_the_results_of_a_run_are_bounded(
+    tenant: Tenant, model: Model, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "MAX_RUN_CHARACTERS", len("done") * 2)
+    model.replies = [[("mail__send", {})] * 3, "Sent."]
+    await chat(tenant)
+    texts = [message["content"] for message in model.bodies[1]["messages"] if message["role"] == "tool"]
+    assert texts[:2] == ["done", "done"]
+    assert "too long" in texts[2]
 
 
 async def test_a_failure_is_a_text_for_the_model(tenant: Tenant, model: Model, server: ScriptedServer) -> None:
@@ -323,7 +405,7 @@ async def test_calls_are_bounded(
     answer = await chat(tenant)
     assert answer.json()["choices"][0]["message"]["content"] == "no more tools"
     assert (len(model.bodies), len(server.calls())) == (3, 3)
-    assert model.bodies[-1]["messages"][-1]["content"] == "The limit of tool calls is reached."
+    assert model.bodies[-1]["messages"][-1]["content"] == "Not called: the limit of this request is reached."
 
 
 @pytest.mark.parametrize("limit", ["cost", "time"])
@@ -334,11 +416,11 @@ async def test_cost_and_time_are_bounded(
     if limit == "cost":
         monkeypatch.setattr(platform.host.ports, "tool_run_max_cost_usd", Decimal("0.0002"))
     else:
-        monkeypatch.setattr(running, "MAX_RUN_SECONDS", 0.0)
+        monkeypatch.setattr(running, "MAX_RUN_SECONDS", -1.0)
     model.replies = [[("mail__send", {})]]
     answer = await chat(tenant)
     assert answer.json()["choices"][0]["message"]["content"] == "no more tools"
-    assert len(server.calls()) == (2 if limit == "cost" else 1)
+    assert len(server.calls()) == (1 if limit == "cost" else 0)
     if limit == "cost":
         assert Decimal(answer.headers["X-Cost-USD"]) == Decimal("0.00036")
 
