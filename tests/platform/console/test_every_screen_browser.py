@@ -42,9 +42,9 @@ WITH_DETAILS = {
 }  # fmt: skip
 
 #: Screens on which everybody changes what is their own.
-OF_EVERYBODY = {"/chat", "/keys", "/access-requests", "/security", "/start"}
+OF_EVERYBODY = {"/chat", "/keys", "/access-requests", "/security", "/start", "/tools"}
 #: Screens on which administrators change nothing either, or only rows that the fixture does not create.
-ONLY_READ = {"/", "/requests", "/usage", "/spend", "/audit", "/approvals"}
+ONLY_READ = {"/", "/requests", "/usage", "/spend", "/audit", "/approvals", "/mcp-servers/tools", "/mcp-servers/calls"}
 #: Buttons that change nothing. Auditors see them too.
 READING = re.compile(r"Copy .+|Export…?|Download .+|Verify chain…|Show older events|Follow|Check again")
 #: Returns the names of the controls that may change something: all but those that open, sort and page rows.
