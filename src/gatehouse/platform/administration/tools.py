@@ -152,7 +152,7 @@ def _operation(document: Document, route: APIRoute, method: str) -> Operation | 
 
 def _checks(dependant: Dependant) -> tuple[Check, ...] | None:
     """Return the checks of the caller, the innermost first. None if the route needs no caller, or if a check needs
-    more than the caller, as those of SCIM and outposts do."""
+    more than the caller, as the checks of SCIM and outposts do."""
     for dependency in dependant.dependencies:
         if is_caller(dependency.call):
             return ()
@@ -201,7 +201,7 @@ def _description_of(parameter: Document) -> Document:
 
 
 def _self_contained(value: Any, schemas: Document, definitions: Document) -> Any:
-    """Return a schema whose references are to `definitions`, and add what they need there."""
+    """Return a schema whose references point to `definitions`, and add the referenced schemas there."""
     if type(value) is list:
         return [_self_contained(item, schemas, definitions) for item in value]
     if type(value) is not dict:

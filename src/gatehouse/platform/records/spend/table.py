@@ -82,7 +82,8 @@ _COSTS_OF_KEYS: Final = text(
 
 
 class SpendFilters(NamedTuple):
-    """`since` and `until` are the first and the last day (UTC). None as an id matches everything."""
+    """Filters of the list. `since` and `until` are the first and the last day (UTC). An id that is None matches
+    everything."""
 
     since: date
     until: date
