@@ -123,8 +123,8 @@ def operations(document: Document, routers: Iterable[APIRouter]) -> dict[str, Op
 
 
 def _operation(document: Document, route: APIRoute, method: str) -> Operation | None:
-    """Return the tool of a route, or None if it is not in the document, is for certain programs only, does not return
-    JSON, needs a body of another kind, or returns a new secret."""
+    """Return the tool of a route. Return None if the route is not in the document, is for certain programs only, does
+    not use JSON, or returns a new secret."""
     described: Document | None = document["paths"].get(route.path_format, {}).get(method.lower())
     checks = _checks(route.dependant)
     if described is None or checks is None:

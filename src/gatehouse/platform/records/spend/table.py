@@ -164,10 +164,10 @@ async def costs_of_keys(session: AsyncSession, keys: Sequence[UUID], since: date
 def keys_by_cost(
     tenant_id: UUID, keys: Select[UUID], month: date, *, descending: bool, max_rows: int | None
 ) -> Select[UUID]:
-    """Return the query of the first `max_rows` API keys of a query of ids, sorted by the cost of each key's requests
-    since the first day of the month (UTC), and then by id. It has three parts: keys with cost, keys whose cost has just
-    changed, and keys without cost. With `max_rows`, the first and the last part are read in the order of an index,
-    which is fast if many keys match."""
+    """Return the query of the first `max_rows` API keys among the ids of a query. The keys are sorted by the cost of
+    their requests since the first day of the month (UTC), and then by id. The query has three parts: keys with cost,
+    keys whose cost has just changed, and keys without cost. With `max_rows`, the first and the last part are read in
+    the order of an index, which is fast if many keys match."""
 
     def first(query: Select[Any], cost: ColumnElement[Any], key_id: ColumnElement[UUID]) -> Select[Any]:
         order = (cost.desc(), key_id.desc()) if descending else (cost.asc(), key_id.asc())
