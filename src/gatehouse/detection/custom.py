@@ -179,8 +179,8 @@ def _explained(message: str, regex: str) -> Problem:
 
 
 def _position(regex: str, kind: str, part: str) -> int | None:
-    """Return the position of the fault. RE2 reports the faulty part, but not its position. The result is the first
-    occurrence of the part at which the regex, cut off after it, has the same fault."""
+    """Return the position of the fault. RE2 reports the faulty part, but not its position. The regex is cut off after
+    each occurrence of the part. The result is the first occurrence for which the shortened regex has the same fault."""
     if kind == "missing )":
         return len(regex)
     if kind == "unexpected )":

@@ -21,7 +21,7 @@ from gatehouse.engine.verdict import ALLOW, Rewrite
 
 #: Inspects a whole answer, and returns a `MaybeVerdict` (`pipeline.ANSWER`).
 Inspection: TypeAlias = Callable[[CallRequest, bytes, Ports], Any]
-#: Returns what inspects a stream, or None if its bytes go on untouched (`pipeline.STREAM_GUARD`).
+#: Returns the guard that inspects a stream, or None if the stream passes unchanged (`pipeline.STREAM_GUARD`).
 Guard: TypeAlias = Callable[[CallRequest, Dialect, Ports], StreamGuard | None]
 
 
@@ -61,7 +61,7 @@ class Delivery:
         return Answer(status=reply.status, headers=headers, body=body, exchange=exchange)
 
     async def _inspected(self, reply: Reply, call_request: CallRequest, exchange: Exchange) -> bytes:
-        """Price the reply, and return its body as the inspections leave it."""
+        """Price the reply, and return its body after the inspections."""
         body = reply.body or b""
         # The provider produced the reply, so it is charged even if an inspection refuses it.
         self._settling.price(reply, exchange)

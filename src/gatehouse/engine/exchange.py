@@ -113,7 +113,7 @@ class CallSize(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The size of a call's input, and the size of the answer that it requests (`engine.money.bound`)."""
 
     json_bytes: int
-    #: the highest number of tokens that these bytes can be
+    #: the highest number of tokens that the body can have
     max_tokens: int
     #: whether the input may fill the model's context window in addition to `max_tokens`
     fills_context: bool
@@ -214,7 +214,7 @@ class Routed(msgspec.Struct, frozen=True, kw_only=True):
     deployments: Mapping[str, Deployment] | None = None
 
     def deployment_of(self, candidate: Candidate) -> Deployment | None:
-        """Return the deployment of an alias that the candidate is, or None."""
+        """Return the deployment with this candidate's catalog entry, or None if the call names no alias with it."""
         return None if self.deployments is None else self.deployments.get(candidate.name)
 
 
@@ -267,8 +267,8 @@ class Exchange(CallerResults, kw_only=True):
     """
 
     call_request: CallRequest | None = None
-    #: the end user that the body names, as the user is recorded; None if the body specifies none, or if DLP did not let
-    #: it pass
+    #: the end user that the body names, in the recorded form; None if the body names none, or if the request ended
+    #: before DLP had inspected the body
     end_user: str | None = None
     #: decision of the routing policy; None if no policy applied, or if the request ended before routing
     choice: PolicyChoice | None = None

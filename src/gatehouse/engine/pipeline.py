@@ -1,4 +1,4 @@
-"""The order in which a request is checked, as values.
+"""Defines the order in which a request is checked, as tuples of steps.
 
 `engine.run` runs these steps for model calls, `engine.mcp` for calls of tools, `engine.scan` for `POST /v1/scan`, and
 the platform's admission for the administration API. No other module depends on the order.
@@ -145,7 +145,7 @@ RESERVE_COPY: Final = budget.reserve
 CACHED: Final = response_cache.again
 
 #: 7. Before an answer is delivered: `FIRST_CHOICE(Cached, Reply)` for the answer of the first candidate, then
-#: `WATCH(CallRequest, Reply)` for every answer. They note its blocks while it is delivered.
+#: `WATCH(CallRequest, Reply)` for every answer. Both collect the blocks of the answer while it is delivered.
 FIRST_CHOICE: Final = response_cache.watch
 WATCH: Final = sampling.watch
 

@@ -71,9 +71,9 @@ class Engine:
     ) -> Answer:
         """Return the answer to a model call: a body, or a stream, which must be read to its end or closed.
 
-        `read` reads the body of the request. It is called once the caller is known and has room; without it,
-        `x.body` is the body. `on_admitted` is called once maintenance can no longer refuse the request. `caller` is
-        the caller if the host has identified it."""
+        `read` reads the body of the request. It is called after all checks of the caller. If it is None, `x.body` is
+        the body. `on_admitted` is called once maintenance can no longer refuse the request. `caller` is the caller if
+        the host has identified it."""
         assert x.dialect is not None
         dialect = DIALECTS[x.dialect]
         try:

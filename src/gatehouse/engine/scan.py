@@ -150,7 +150,7 @@ async def _evaluate(state: _Scan, ports: Ports) -> ScanAnswer:
 
 
 async def _name(state: _Scan, ports: Ports) -> None:
-    # The labels of the name are not those of the text.
+    # A separate inspection, so that values in the name do not take label numbers of the text.
     inspection = Inspection(state.inspection.policy, owner=state.inspection.owner) if state.tiers["regex"] else None
     x = msgspec.structs.replace(state.call_request, inspection=inspection)
     pipeline.obey(await resolved(dlp_input.name(x, ports)))

@@ -106,8 +106,8 @@ class _DocumentRegistry(jws.JWSRegistry):
 
 
 def sign_document(document: bytes, key: SigningKey, *, kind: str) -> str:
-    """Returns a signed document in the compact form of RFC 7515. `kind` is the header's `typ`. It prevents that a
-    document is used as one of another kind that is signed with the same key (RFC 8725, 3.11)."""
+    """Returns a signed document in the compact form of RFC 7515. `kind` is the header's `typ`. It prevents a document
+    from being used as one of another kind that is signed with the same key (RFC 8725, 3.11)."""
     header = {"alg": ALGORITHM, "kid": key.kid, "typ": kind}
     return jws.serialize_compact(header, document, key.key, registry=_DocumentRegistry(algorithms=[ALGORITHM]))
 

@@ -141,7 +141,8 @@ def _kept_id(path: str) -> str:
 
 
 def read_target(x: Received, kind: RequestKind, path: str, query: str) -> None:
-    """Set what the target of a request means. `query` is its query."""
+    """Store what the request's target says: the query, or the call that a request without a body makes. `path` and
+    `query` are the parts of the target."""
     if kind.dialect is None:
         x.query = query
     elif not kind.has_body:

@@ -4,7 +4,7 @@ from typing import Self
 
 
 class InProgress:
-    """`count` is the number of model calls in progress."""
+    """The counter of one worker. `count` is the number of model calls in progress."""
 
     __slots__ = ("count",)
 

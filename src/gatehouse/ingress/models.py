@@ -1,7 +1,7 @@
 """Answers `GET /v1/models` with the models and aliases that the caller may use, in the format of the caller's client.
 
 Requests with the header `anthropic-version` receive the format of Anthropic, whose list has pages. All others receive
-the format of OpenAI, whose list has a single page. With the parameter `search`, it has the first matching models.
+the format of OpenAI, whose list has a single page. With the parameter `search`, the page has the first matching models.
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 (docs/deployments.md).
 
 A deployment is left out if its catalog entry does not exist or is inactive, or if the credential that it names does not
-exist or is disabled. An alias without live deployments remains, so that its name does not silently mean another model.
+exist or is disabled. An alias without live deployments remains, so that its name never refers to another model.
 """
 
 from collections.abc import Iterable, Mapping

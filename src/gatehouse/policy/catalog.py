@@ -43,7 +43,7 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
 #: the header that contains the key
 KeyHeader: TypeAlias = Literal["authorization", "x-api-key", "api-key"]
 LimitField: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
-#: Fields of a chat that a quirk can remove. An answer without them is still an answer to the request.
+#: Fields of a chat that a quirk can remove. A request without them still requests the same kind of answer.
 RemovableField: TypeAlias = Literal[
     "frequency_penalty", "logit_bias", "logprobs", "metadata", "modalities", "parallel_tool_calls", "prediction",
     "presence_penalty", "reasoning_effort", "safety_identifier", "seed", "service_tier", "stop", "store",
@@ -52,8 +52,8 @@ RemovableField: TypeAlias = Literal[
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a provider differs from the API whose dialect it speaks (docs/providers.md). None: it does not, or, in an
-    administrator's quirks, as the preset."""
+    """How a provider differs from the API whose dialect it speaks (docs/providers.md). None means that the provider
+    does not differ. In the quirks that an administrator sets, None means that the preset applies."""
 
     key_header: KeyHeader | None = None
     #: the field that limits the output tokens
@@ -108,7 +108,8 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     responses_api: bool | None = None
     #: id of the preset whose quirks the provider has
     preset: str | None = None
-    #: in the policy, the preset's quirks with the administrator's; in the database, the administrator's. None: no quirk
+    #: in the policy, the administrator's quirks and, where these are None, the preset's; in the database, only the
+    #: administrator's. None: no quirk
     quirks: Quirks | None = None
 
     @property
@@ -123,8 +124,8 @@ DEFAULT_CREDENTIAL: Final = "default"
 
 
 class CredentialRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A credential of a provider beside the default one. A `draining` one is used only if no active one is available, a
-    `disabled` one never. `sealed` is a sealed JSON object."""
+    """A credential of a provider other than the default one. A `draining` credential is used only if no active one is
+    available. A `disabled` credential is never used. `sealed` is a sealed JSON object."""
 
     label: str
     state: CredentialState = "active"

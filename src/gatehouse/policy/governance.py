@@ -37,7 +37,7 @@ class DlpRuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     entities: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     label_threshold: float = 0.5
-    #: whether placeholders in the model's response are replaced by the original text before the caller receives it
+    #: whether labels in the model's answer are replaced by the original values before the caller receives the answer
     reversible: bool = False
     custom: bool = False
 

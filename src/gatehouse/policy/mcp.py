@@ -20,7 +20,7 @@ ToolStatus: TypeAlias = Literal["quarantined", "approved", "rejected"]
 
 
 class McpToolRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An approved tool. `definition` is its approved definition as JSON, and `hash` the hash of that."""
+    """An approved tool. `definition` is its approved definition as JSON, and `hash` the hash of `definition`."""
 
     id: UUID
     name: str
@@ -31,7 +31,7 @@ class McpToolRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class McpAccessRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule of a server. `tool` is the name of a tool; None for all tools."""
+    """One rule for the access to a server. `tool` is the name of a tool; None for all tools."""
 
     subject_type: SubjectType
     subject_id: UUID
@@ -77,8 +77,8 @@ class McpUserOAuthRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 class McpServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An enabled MCP server. `name` is its name in the path `/mcp/{name}`. `revision` is the protocol revision that it
-    has. `sealed_header` is the sealed header that authenticates the gateway, or None. At most one of it, `oauth` and
-    `user_oauth` is set. If `stdio` is set, the server is a process, and `url` is empty."""
+    has. `sealed_header` is the sealed header that authenticates the gateway, or None. At most one of
+    `sealed_header`, `oauth` and `user_oauth` is set. If `stdio` is set, the server is a process, and `url` is empty."""
 
     id: UUID
     name: str

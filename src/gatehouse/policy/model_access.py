@@ -11,7 +11,7 @@ AccessType: TypeAlias = Literal["ALLOW", "DENY"]
 
 
 class ModelAccessRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule of a group. `model` is `provider/model-id`."""
+    """One rule for the access of a group to a model. `model` is `provider/model-id`."""
 
     group_id: UUID
     model: str

@@ -22,7 +22,7 @@ from gatehouse.policy.catalog import (
     Strategy,
 )
 
-#: The use of a model: `chat`, or the capability in the catalog of models that serve nothing else.
+#: The use of a model: `chat`, or the name of the catalog capability of models with only this use.
 ModelUse: TypeAlias = Literal[
     "chat", "embeddings", "moderation", "rerank", "image_generation", "transcription", "speech"
 ]  # fmt: skip
@@ -35,7 +35,7 @@ Capability: TypeAlias = Literal["vision", "function_calling", "json_mode", "stre
 CAPABILITY_BITS: Final[Mapping[str, int]] = {
     "vision": 1, "function_calling": 2, "json_mode": 4, "streaming": 8, "code_execution": 16,
 }  # fmt: skip
-#: Names in the catalog of capabilities that have a different name there.
+#: The catalog's names of those capabilities that have a different name in the catalog.
 _CATALOG_NAMES: Final = {"json_mode": "structured_output"}
 #: Price per token that is used for a model without a price. It is finite, so that zero tokens cost nothing.
 UNKNOWN_PRICE_USD_PER_TOKEN: Final = 1e30
@@ -113,7 +113,7 @@ class ModelPool:
 
     def capable(self, needs: int, use: ModelUse) -> Options:
         """Return the options for a use that support all needed capabilities according to the catalog. If there are
-        none, return the options of which the catalog does not list a needed capability as unsupported."""
+        none, return the options for which the catalog lists none of these capabilities as unsupported."""
         capable = self._capable.get((needs, use))
         if capable is None:
             same_use = [option for option in self.options if use in option.uses]
@@ -257,8 +257,8 @@ def _option(provider: ProviderRecord, model: ModelRecord) -> Option:
 
 
 def _uses(model: ModelRecord) -> tuple[frozenset[ModelUse], frozenset[ModelUse]]:
-    """Return the uses that the catalog lists, and those that it neither lists nor excludes. A model whose entry does
-    not list embeddings makes none."""
+    """Return the uses that the catalog lists, and those that it neither lists nor excludes. A model makes embeddings
+    only if its entry lists them."""
     listed = frozenset(use for use in SPECIAL_USES if model.capabilities.get(use))
     if listed:
         return listed, frozenset()

@@ -35,9 +35,9 @@ from gatehouse.portal.status_cache import TokenStatusCache
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between two checks of the database. It is treated as unavailable after the second number of seconds without a
-#: response.
+#: Seconds between two checks of the database.
 _CHECK_INTERVAL_SECONDS: Final = 1.0
+#: Seconds without a response after which the database is treated as unavailable.
 _UNAVAILABLE_SECONDS: Final = 5.0
 #: The local counters are purged after this number of checks.
 _CHECKS_PER_PURGE: Final = 60

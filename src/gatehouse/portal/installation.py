@@ -89,8 +89,8 @@ def check(installation: PortalInstallation) -> None:
 
 
 def check_master_key(installation: PortalInstallation) -> None:
-    """Checks that the master key opens the newest signing key. Raises `BadSettings`: a key that does not open it opens
-    no secret of the database."""
+    """Checks that the master key opens the newest signing key. Raises `BadSettings` if it does not, because such a key
+    opens no secret of the database."""
     with roles.connect(installation.url, roles.SERVICE_ROLE, connect_timeout=10) as connection:
         newest = connection.execute(_NEWEST_SIGNING_KEY).fetchone()
     if newest is not None:

@@ -1,7 +1,7 @@
 """Reads the current status of a token's organization and member, which may have changed since the token was issued.
 
 A status is cached for half a second. A change that this process makes applies immediately (`invalidate`). In other
-processes it applies when their cached status expires. So no messages between processes are needed, which could be lost.
+processes it applies when their cached status expires. So the processes exchange no messages, which could be lost.
 """
 
 from collections import OrderedDict

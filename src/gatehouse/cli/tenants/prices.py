@@ -70,9 +70,9 @@ def update(file: Path | None, tenant: str | None, every: bool, dry_run: bool) ->
     also add and replace presets and known models.
 
     Prices that an administrator set stay. Without a file, prices that came from a file stay too. Limits and
-    capabilities are set if they are unknown; a file also replaces those of this version's data. Others stay, and are
-    listed if a file has other values. The changes of an organization are stored together or not at all, and running
-    workers receive them.
+    capabilities are set if they are unknown. A file also replaces those that are equal to the data of this version or
+    of an earlier file. All others stay; the command lists them if the file has other values. The changes of an
+    organization are stored together or not at all, and running workers receive them.
     """
     from gatehouse.platform.routing.model_catalog.catalog_updates import update_catalog
     from gatehouse.platform.routing.model_catalog.vendor_data import store_file

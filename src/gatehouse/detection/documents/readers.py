@@ -49,7 +49,7 @@ class _DocumentReader:
 
 
 class Readers:
-    """The pool of processes. `stop` must be called in the event loop that used the pool."""
+    """Reads files in a pool of processes. `stop` must be called in the event loop that used the pool."""
 
     def __init__(self, *, readers: int = READER_PROCESSES) -> None:
         self._free = asyncio.Semaphore(readers)

@@ -47,7 +47,8 @@ def find_births(unit: str) -> list[Finding]:
 
 
 class EmbeddedRecognizer:
-    """The recognizer. Its calls block and use one thread."""
+    """Recognizes names with the network, and addresses and dates of birth with rules. Calls block and use one
+    thread."""
 
     entities: tuple[str, ...] = (*KINDS, addresses.ENTITY, BIRTH_ENTITY)
 

@@ -17,8 +17,8 @@ SCORE: Final = 0.85
 
 
 class SpacyRecognizer:
-    """The recognizer. Calls block and use one thread. It recognizes the labels that `meta.json` lists for `ner`,
-    `entity_ruler` and `span_ruler`."""
+    """Recognizes entities with a spaCy model. Calls block and use one thread. It recognizes the labels that `meta.json`
+    lists for `ner`, `entity_ruler` and `span_ruler`."""
 
     def __init__(self, path: Path) -> None:
         try:

@@ -177,7 +177,7 @@ def decoded_views(view: View) -> list[View]:
 
 
 def _without_segments(view: View, is_selected: Callable[["_Segment"], bool]) -> View | None:
-    """Return `view` with all segments decoded for which `is_selected` returns true, or None if there is none."""
+    """Return `view` with each segment decoded that `is_selected` accepts, or None if it accepts none."""
     plain = _unwrapped(view)
     pieces = [
         piece
@@ -245,9 +245,9 @@ class _Segment(NamedTuple):
                 begin, first, before = stop, last, ""
 
     def covered(self) -> tuple[int, int]:
-        """Return the amount of digits that encode `data`, and the position where they end, for comparison. Of several
-        readings of the same digits, the one with the greatest value is right. For example, most of a text in UTF-16 can
-        also be decoded in the wrong byte order."""
+        """Return the amount of digits that encode `data`, and the position where they end. The same digits may be read
+        in several ways; for example, most of a text in UTF-16 can also be decoded in the wrong byte order. The reading
+        with the greatest pair of values is right."""
         assert self.data is not None
         end = (self.start + self.prefix) * self.size + (self.lead + len(self.data)) * self.digits
         return len(self.data) * self.digits * (3 // self.size), end

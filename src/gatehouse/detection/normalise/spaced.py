@@ -42,7 +42,7 @@ _options = re2.Options()
 _options.never_capture = True
 _options.longest_match = True
 _next_row: Final = search_of(re2.compile(ROWS, _options))
-#: Regexes of which one matches in each row, from the separator after its first character on.
+#: Regexes, one for each separator. In each row, one of them matches from the first separator of the row on.
 BEGUN_ROWS: Final = tuple(f"(?:{_step(separator)}){{3}}" for separator in _SEPARATORS)
 _begun: Final = search_of(
     re2.compile(

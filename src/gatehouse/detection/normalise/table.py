@@ -50,7 +50,7 @@ _INVISIBLE: Final = (
     (0xFFA0, 0xFFA1), (0xFFF0, 0xFFF9), (0xE0000, 0xE1000),
 )  # fmt: skip
 #: End of the ranges of code points that are looked up. The code points outside the three ranges are ideographs,
-#: syllables and private use, which are unchanged, and tags, which `_INVISIBLE` has.
+#: syllables and private use, which are unchanged, and tags, which `_INVISIBLE` contains.
 _MAPPED_END: Final = 0x20000
 
 

@@ -1,4 +1,4 @@
-"""Computes the regions of a derived view in which a match may begin that is not in the plain view."""
+"""Computes regions of a derived view. A match that the plain view does not have can begin only in these regions."""
 
 import sys
 from bisect import bisect_left
@@ -11,7 +11,7 @@ from gatehouse.detection.pattern_set import AFTER_ESCAPE, Region
 def regions_near_escapes(
     escaped: Sequence[int], first: int, last: int, end: int, *, reach: int, since: int
 ) -> Iterator[Region]:
-    """Yield the regions between `first` and `last` in which a match may begin that an escape affects.
+    """Yield the regions between `first` and `last` in which a match that an escape affects may begin.
 
     The view is known up to `end`. `escaped` are the positions of the decoded escapes. In the plain view, a letter of
     the escape is next to the match or next to a context word, so the match may be missing there. A match may begin up

@@ -43,7 +43,7 @@ _MAX_TAIL_CHARACTERS: Final = 1536
 #: Maximum length of unsettled text that is examined as prose. Longer text seldom lacks possible matches.
 _MAX_PROSE_CHARACTERS: Final = 128
 #: Number of characters before the settled position in which an escape, a line break or a row of separated characters
-#: may begin that affects a match after the settled position.
+#: may begin. These may affect a match after the settled position.
 _PROSE_LOOKBEHIND_CHARACTERS: Final = CONTEXT_CHARACTERS_BEFORE + 32
 #: Minimum characters, after the first one, of a value with separators between its characters.
 _MIN_SPACED_CHARACTERS: Final = 6
@@ -77,8 +77,8 @@ class _Views(NamedTuple):
         return [self.plain, *others] if self.joined_view is None else [self.plain, self.joined_view, *others]
 
     def derived(self, end: int) -> Iterator[tuple[View | None, int]]:
-        """Yield each derived view, or None if the text does not have it. With each view, yield the character of the
-        plain view from which the text may still change this view once more text arrives, or `end` if it cannot."""
+        """Yield each derived view, or None if the text does not have it. With each view, yield the first character of
+        the plain view from which later text may change this view, or `end` if there is none."""
         yield self.joined_view, joined.begun(self.plain, end)
         yield self.nested and self.nested.view, escapes.nested_begun(self.plain, end)
         yield self.spaced and self.spaced.view, spaced_begun(self.plain, end)
@@ -224,7 +224,7 @@ class Scanner:
 
     def _settled_at(self, views: "_Views", place: int, end: int) -> int:
         """Return the settled position. `place` is the settled position for the built-in patterns. An organization's own
-        patterns may have longer matches, which can make it earlier."""
+        patterns may have longer matches, so the result may be earlier than `place`."""
         view, length = views.plain, len(self._tail)
         own = self._as_written(view, 0, end, end, final=False)
         if own < end:

@@ -181,7 +181,8 @@ class _LiteralRegexes(NamedTuple):
     groups: list[Search | None]
 
     def possible(self, piece: SearchedPiece) -> list[Regex]:
-        """Return the regexes whose literals occur in `piece`, except those of a group whose combined search fails."""
+        """Return the regexes whose literals occur in `piece`, except those of a group whose combined search finds
+        nothing."""
         possible: list[Regex] = []
         group, is_possible = None, True
         for place in self.filter.Match(piece.data[piece.start : piece.end], True):

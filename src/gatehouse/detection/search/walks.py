@@ -24,8 +24,8 @@ MIN_SEARCHED_BYTES: Final = 1 << 20
 #: Size of the first window after a match, and maximum size of a window in which no match has begun.
 _MIN_WINDOW_BYTES: Final = 64
 _MAX_WINDOW_BYTES: Final = 64 << 10
-#: While a match of more than `_MIN_LONG_MATCH_BYTES` is undecided, each step charges its length to the budget once for
-#: every `_INSTRUCTIONS_PER_CHARGE` RE2 instructions of the regex.
+#: While a match of more than `_MIN_LONG_MATCH_BYTES` is undecided, each step also charges the length of the match to
+#: the budget, once for every `_INSTRUCTIONS_PER_CHARGE` RE2 instructions of the regex.
 _MIN_LONG_MATCH_BYTES: Final = 4 << 10
 _INSTRUCTIONS_PER_CHARGE: Final = 64
 #: Size of the first window in a stream. A stream seldom holds back more text.

@@ -32,8 +32,8 @@ class ReadWindows(msgspec.Struct, frozen=True):
 
 
 class EmbeddedClassifier:
-    """The classifier. The score of a text for a label is the highest score of its windows, except for jailbreaks. It
-    does not depend on the other texts of a request."""
+    """Scores texts with the embedded model. The score of a text for a label is the highest score of its windows, except
+    for jailbreaks. It does not depend on the other texts of a request."""
 
     def __init__(self, folder: Path = DATA, heads: Path | None = None, backbone: Backbone | None = None) -> None:
         """`heads` is a file that replaces the heads of the folder. `backbone` is a backbone that is already loaded."""

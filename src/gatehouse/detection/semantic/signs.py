@@ -1,4 +1,4 @@
-"""Detects signs of an attack without a model. The only sign are invisible letters that a model can read."""
+"""Detects signs of an attack without a model. The only sign is invisible letters that a model can read."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -108,8 +108,8 @@ class Dialect(Protocol):
         `Unreadable`."""
 
     def growth(self, event: bytes) -> Growth | None:
-        """Return the result of `view` for an event that has only the next piece of one text: a fast path without a full
-        decode. None means unknown: use `view`."""
+        """Return the growth for an event that has only the next piece of one text. This is faster than `view`, because
+        the event is not fully decoded. If the result is None, use `view`."""
 
     def render_error(self, error: Refusal) -> bytes:
         """Return the body of an error."""

@@ -68,7 +68,7 @@ def _of_response(data: bytes) -> Iterator[str | None]:
 
 
 class _Ending(NamedTuple):
-    #: marks the events with a reason; cannot occur in a text, whose quotes are escaped
+    #: matches events with a reason; never matches within a text, because its quotes are escaped
     marker: re.Pattern[bytes]
     reasons: Callable[[bytes], Iterable[str | None]]
     normal: frozenset[str]
@@ -95,8 +95,8 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def ended_normally(dialect: str, answer: bytes, *, stream: bool) -> bool:
-    """Return whether an answer ended normally. `answer` is a complete body or a stream's events. False if it cannot be
-    read or has no reason. Answers of other operations than chats and text completions always end normally."""
+    """Return whether an answer ended normally. `answer` is a complete body or a stream's events. Return False if it
+    cannot be read or has no reason. Answers of operations other than chats and text completions always end normally."""
     ending = _ENDINGS.get(dialect)
     if ending is None:
         return True

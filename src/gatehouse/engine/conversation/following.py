@@ -8,7 +8,7 @@ Place: TypeAlias = tuple[dict[str, Any], str]
 
 _CONVERSATIONS: Final = ("messages", "input")
 _SYSTEM: Final = ("system", "instructions")
-#: roles whose messages each belong to another call
+#: roles in which each message belongs to a different tool call
 _TOOL_ROLES: Final = frozenset({"tool", "function"})
 
 

@@ -40,9 +40,9 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reasoning(msgspec.Struct, frozen=True, kw_only=True):
-    """Reasoning of the model. `signature` is the provider's signature, which it needs again with the results of tools.
-    With `is_sealed`, the provider shows no text, and `signature` is the encrypted reasoning. Reasoning in a request
-    always has a signature."""
+    """Reasoning of the model. `signature` is the provider's signature, which must be returned to the provider with the
+    results of tools. With `is_sealed`, the provider shows no text, and `signature` is the encrypted reasoning.
+    Reasoning in a request always has a signature."""
 
     text: str = ""
     signature: str | None = None
@@ -51,7 +51,7 @@ class Reasoning(msgspec.Struct, frozen=True, kw_only=True):
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     """A tool call. `arguments` is JSON text as the model wrote it. `signature` is the provider's signature of the
-    reasoning behind the call, which it needs again with the result."""
+    reasoning behind the call, which must be returned to the provider with the result."""
 
     id: str
     name: str
@@ -111,9 +111,9 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effort(msgspec.Struct, frozen=True, kw_only=True):
-    """The effort that a client requests. `level` is `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max` or, in a
-    client's own words, any other. `budget_tokens` is the client's budget, if it has set one. `fields` has the names of
-    the client's fields. `is_openai`: these are OpenAI's."""
+    """The effort that a client requests. `level` is `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`, or any
+    other word that the client has sent. `budget_tokens` is the client's budget, if it has set one. `fields` has the
+    names of the client's fields. `is_openai`: these are OpenAI's fields."""
 
     level: str
     budget_tokens: int | None = None
@@ -140,7 +140,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     reasons: bool | None = None
     #: the catalog's limit for the model's answers
     max_output_tokens: int | None = None
-    #: groups requests with a common beginning, for OpenAI's cache of prompts
+    #: identifies requests with a common beginning, for OpenAI's cache of prompts
     prompt_cache_key: str | None = None
     #: features of Anthropic's API that the client enables by a header
     betas: tuple[str, ...] = ()
@@ -179,7 +179,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     created: int = 0
     stop_sequence: str | None = None
-    #: names of what the provider's answer has besides, and the internal form cannot express
+    #: names of the parts of the provider's answer that the internal form cannot express
     lost: tuple[str, ...] = ()
 
 
@@ -232,7 +232,8 @@ class UsageDelta(msgspec.Struct, frozen=True):
 
 
 class PartsLost(msgspec.Struct, frozen=True):
-    """The provider has sent parts that the internal form cannot express. `names` are theirs, as in `Completion`."""
+    """The provider has sent parts that the internal form cannot express. `names` are their names, as in
+    `Completion.lost`."""
 
     names: tuple[str, ...]
 
@@ -242,7 +243,7 @@ class StreamEnded(msgspec.Struct, frozen=True):
 
 
 class StreamFailed(msgspec.Struct, frozen=True):
-    """The provider has ended the stream with an error. `message` is the provider's."""
+    """The provider has ended the stream with an error. `message` is the provider's error message."""
 
     message: str
 

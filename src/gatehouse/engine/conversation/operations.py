@@ -7,7 +7,7 @@ import msgspec
 
 from gatehouse.policy.routing import ModelUse
 
-#: `count_tokens` and `kept_response` have no answer of a model
+#: the operations; `count_tokens` and `kept_response` return no answer of a model
 Operation: TypeAlias = Literal[
     "chat", "embeddings", "count_tokens", "completions", "moderations", "rerank", "image_generation", "image_edit",
     "image_variation", "transcription", "translation", "speech", "kept_response",
@@ -17,9 +17,9 @@ Operation: TypeAlias = Literal[
 class OperationTraits(msgspec.Struct, frozen=True, kw_only=True):
     """The traits of an operation."""
 
-    #: what a provider offers, for messages
+    #: the name of the operation in messages about what a provider offers
     title: str
-    #: the paths of its calls, for messages
+    #: the path of its calls in messages
     paths: str
     use: ModelUse
     #: a call costs nothing
@@ -30,7 +30,7 @@ class OperationTraits(msgspec.Struct, frozen=True, kw_only=True):
     has_output_limit: bool = False
     #: the answer has texts that DLP inspects and samples contain
     has_output_text: bool = False
-    #: the price of the call follows from its size if the provider reports no usage
+    #: the cost of a call is estimated from its size if the provider reports no usage
     has_estimated_cost: bool = True
     #: the response cache may store its answers
     is_cacheable: bool = True

@@ -1,8 +1,8 @@
 """Finds the texts of a decoded body in any dialect, and replaces them.
 
-Every string is inspected, also in unknown fields, which go to the provider too. Exceptions are protocol words (`role`,
-`type`) and ids, only if they have the form of such, and binary data, only if it is binary: a client can write any text
-under any name.
+Every string is inspected, including those in unknown fields, which go to the provider too. Three kinds of values are
+exempt: protocol words (`role`, `type`), ids, and binary data. A field's name alone exempts nothing, because a client
+can write any text under any name. The value must also have the form of a word or an id, or be binary.
 """
 
 import re
@@ -41,7 +41,7 @@ _plain_names: set[str] = set()
 _MAX_TOKEN_ID: Final = 1_000_000
 #: smaller numbers are not inspected: without context they look like times, counts and ids
 _MIN_INSPECTED_NUMBER: Final = 10**12
-#: fields of a request with JSON schemas: at the top level, and below
+#: fields of a request that contain JSON schemas (`_SCHEMAS`), at the top level
 _SCHEMA_HOLDERS: Final = frozenset({"tools", "functions", "response_format", "text", "output_format", "output_config"})
 #: items of the `input` of a responses request that declare tools
 _DECLARING_ITEMS: Final = ("additional_tools", "tool_search_output")
@@ -83,10 +83,10 @@ class Attachment(msgspec.Struct, frozen=True, gc=False):
 
 class Slot(msgspec.Struct, gc=False):
     """One text at `holder[key]`. `is_key`: the text is the name of a field of `holder`. `is_object`: the text is an
-    object as JSON, as in a stream, so that a number has its field's name as context. `is_sealed`: the provider signed
-    or encrypted the text, so that it cannot be changed. `attachment`: the text is a file in base64. `encoding`: `text`
-    is the content of that file in this encoding. `is_extract`: the text was extracted from a document and cannot be
-    changed."""
+    object in JSON, as in a stream, so that a number has its field's name as context. `is_sealed`: the text cannot be
+    changed, because the provider signed or encrypted it. `attachment`: the text comes from a file in base64, and is the
+    base64 itself if `encoding` is None. `encoding`: the text is the file's content, which has this encoding.
+    `is_extract`: the text was extracted from a document and cannot be changed."""
 
     holder: Any
     key: Any
@@ -121,7 +121,7 @@ def replace_texts(replacements: Iterable[tuple[Slot, str]]) -> None:
 
 class NonText(msgspec.Struct, frozen=True, gc=False):
     """Content that is not text. `kind` is `image`, `audio`, `file` or `tokens`, as the client declares it. `size` is
-    its size in the body in bytes if it is a string. `attachment`: it may be a document."""
+    its size in the body in bytes if it is a string. `attachment` is the file if it may be a document."""
 
     kind: str
     size: int = 0
@@ -135,8 +135,8 @@ def slots(body: Any, *, answer: bool = False, only: Any = None) -> Iterator[Slot
 
 
 def slots_in_steps(body: Any, *, answer: bool = False, only: Any = None) -> Iterator[Slot | NonText | None]:  # noqa: C901, PLR0912 - a call a value costs more
-    """Yields the same as `slots`, and None after every few thousand visited values, so that the caller can yield to
-    others."""
+    """Yields the same as `slots`, and None after every few thousand visited values, so that the caller can let other
+    work run."""
     # A stack is used, because a recursive generator would pass every text through all levels.
     first = iter(body.items() if only is None else [(only, body[only])])
     walked = len(body) if only is None else 1
@@ -295,7 +295,7 @@ def _file_slots(attachment: Attachment, value: str) -> Sequence[Slot | NonText]:
         if not is_string:
             string.attachment = attachment
         return (string,)
-    # A document is longer.
+    # A file this short cannot be a document.
     unseen = NonText(_kind(attachment.media_type), len(value), None if is_short else attachment)
     return (unseen, string) if is_string else (unseen,)
 

@@ -1,7 +1,7 @@
 """The strings of requests and answers that are not inspected, and why. All others are inspected.
 
-`docs/dlp.md` lists them with these texts. A test puts a value into every string of the stock clients' types and lets
-only these pass.
+`docs/dlp.md` lists them with these texts. A test puts a value into every string of the official clients' types, and
+checks that only the strings listed here are not inspected.
 """
 
 import re
@@ -25,13 +25,13 @@ WORDS: Final = frozenset(
 )
 #: fields with the id of a call, a message or an item
 IDS: Final = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "item_id", "previous_response_id"})
-#: prefixes of providers' ids; no other words, because keys have this form too (`sk-`, `ghp_`)
+#: prefixes of providers' ids; others are not exempt, because keys have the same form (`sk-`, `ghp_`)
 _ID_PREFIXES: Final = (
     "apr", "call", "chatcmpl", "ci", "cmp", "ctc", "ctco", "cu", "fc", "fco", "fs", "ig", "item", "lsh", "mcp", "mcpl",
     "mcpr", "mcptoolu", "msg", "reasoning", "resp", "rs", "run", "sh", "srvtoolu", "step", "tool", "tooluse", "toolu",
     "ts", "ws",
 )  # fmt: skip
-#: fields with one of a few words
+#: fields whose value is one of a few words
 _CHOICES: Final = {
     "status": ("cancelled", "completed", "failed", "in_progress", "incomplete", "queued"),
     "tool_choice": ("auto", "none", "required"),

@@ -4,8 +4,8 @@ import msgspec
 
 
 class Usage(msgspec.Struct, kw_only=True, gc=False):
-    """`input_tokens` excludes tokens read from a cache or written to it. `reasoning_tokens` are a part of
-    `output_tokens`, as far as the provider reports them; they are counted there and only shown."""
+    """Numbers of tokens. `input_tokens` excludes tokens read from a cache or written to it. `output_tokens` includes
+    `reasoning_tokens`, which are only shown, if the provider reports them."""
 
     input_tokens: int = 0
     output_tokens: int = 0

@@ -13,8 +13,8 @@ _COMPLETE_FIELDS: Final = frozenset({"name", "title", "url", "filename", "cited_
 
 
 class TextPiece(msgspec.Struct, gc=False):
-    """A piece of a text of the answer. `channel` identifies the text: its choice or block, a dot, and more. `whole`:
-    the piece is the whole text."""
+    """A piece of a text of the answer. `channel` identifies the text: its choice or block, a dot, and a name within
+    that. `whole`: the piece is the whole text."""
 
     channel: str
     slot: Slot
@@ -27,15 +27,15 @@ Growth: TypeAlias = tuple[str, str]
 
 
 class EventView(msgspec.Struct):
-    """Describes an event that may pass. `data` is the decoded event; it is encoded again if a piece was changed or
-    `altered` is set. `name` is the event's name or None. `ends` has the names of the channels that end with this event:
-    a name with a dot at its end stands for all channels of a choice or block, an empty one for all channels. `echoes`
-    repeat the whole text of a channel that has ended: changes to that text are applied to them, and they are not
-    inspected again.
+    """The texts of an event, and its place in the order of events. `data` is the decoded event; it is encoded again if
+    a piece was changed or `altered` is set. `name` is the event's name or None. `ends` has the names of the channels
+    that end with this event: a name with a dot at its end stands for all channels of a choice or block, an empty one
+    for all channels. `echoes` repeat the whole text of a channel that has ended: changes to that text are applied to
+    them, and they are not inspected again.
 
-    `follows` is the order constraint: the event must stay after everything ("") or after all of a choice or block; None
-    means only after the earlier pieces of its own texts. An event without a piece of a growing text stays after the
-    latest text of its `group`, a choice or block.
+    `follows` says which earlier events this event must not overtake: all events (""), or all events of a choice or
+    block (its name). If it is None, the event must not overtake earlier pieces of its own texts. An event without a
+    piece of a growing text then stays after the latest text of its `group`, a choice or block.
     """
 
     data: dict[str, Any]
@@ -71,9 +71,9 @@ def _texts(holder: Any, key: Any) -> Iterator[Slot]:
 
 
 def without_logprobs(data: dict[str, Any]) -> bool:
-    """Removes the log probabilities from a decoded answer or event: they repeat the text token by token, where
-    inspection finds nothing. Of a transcription, also removes the tokens and the single words. Returns whether there
-    were any. An unchanged answer is forwarded with its original bytes."""
+    """Removes the log probabilities from a decoded answer or event, because inspection cannot find a value that is
+    repeated token by token. Also removes the tokens and the single words of a transcription. Returns whether there were
+    any. An unchanged answer is forwarded with its original bytes."""
     removed = False
     if "segments" in data or "words" in data or "logprobs" in data:
         removed = data.pop("words", None) is not None

@@ -36,7 +36,7 @@ from gatehouse.foundation.errors import Refusal
 #: Separates two parts of one message, which a model reads as one text. A value may cross the separator, as it may cross
 #: the end of a line.
 _PART_SEPARATOR: Final = "\n"
-#: Longest part that may consist of nothing but a value.
+#: Maximum length of a part that may consist of nothing but a value.
 _MAX_VALUE_CHARACTERS: Final = 64
 #: Characters that may surround the value in such a part.
 _SURROUNDING_MARKS: Final = " \t\r\n\"',;."

@@ -2,7 +2,7 @@
 
 Work is a generator that can be suspended at each `yield`. A thread takes the work of the organization and user that
 have used the least time, runs it for a few milliseconds, and selects again. So a user with many long texts gets no more
-than an equal share. Scanning holds the interpreter's lock, so several threads share its time with the event loop.
+than an equal share. Scanning holds the interpreter's lock, so all threads and the event loop take turns.
 """
 
 import asyncio
@@ -191,8 +191,8 @@ class FairScheduler:
             seconds = job.turn()
 
     def _next(self) -> "_Job | None":
-        """Remove and return the next work. It belongs to the organization that has used the least time, and to the user
-        of it who has used the least time."""
+        """Remove and return the next work: that of the organization that has used the least time and, within it, of the
+        user who has used the least time."""
         ready = [
             organization
             for organization in self._organizations.values()

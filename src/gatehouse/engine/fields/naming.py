@@ -23,7 +23,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:$-]{0,63}\Z")
 _VERSION: Final = re.compile(r"(?:_preview)?(?:[_-]\d{4}[_-]?\d{2}[_-]?\d{2})?\Z")
 #: Dialects whose input has items, which may declare tools.
 WITH_ITEMS: Final = frozenset({"openai_responses", "openai_token_count", "openai_compaction"})
-#: Type of an item that repeats which tools an MCP server has. It offers none: the request's tool `mcp` does.
+#: Type of an item that repeats which tools an MCP server has. Only the request's tool `mcp` offers them to the model.
 _LIST_OF_TOOLS: Final = "mcp_list_tools"
 #: Fields of a body with a list of messages or items.
 _CONVERSATIONS: Final = ("messages", "input")
@@ -85,8 +85,9 @@ def all_names(dialect: str, body: Mapping[str, Any]) -> list[str]:
 
 
 def references(dialect: str, body: Mapping[str, Any]) -> Iterator[Field]:
-    """Yield the ids of what a provider stores in messages and items: the `file_id` of each part of a message, of a
-    tool's result or of an item, the recording of an earlier answer, and the container of an earlier call."""
+    """Yield the ids in messages and items that refer to content stored by a provider: the `file_id` of each part of a
+    message, of a tool's result or of an item, the recording of an earlier answer, and the container of an earlier
+    call."""
     for field in _CONVERSATIONS:
         for index, item in enumerate(_list(body.get(field))):
             if type(item) is not dict:
@@ -101,8 +102,8 @@ def references(dialect: str, body: Mapping[str, Any]) -> Iterator[Field]:
 
 
 def tool_references(dialect: str, body: Mapping[str, Any], left_out: tuple[str, ...] = ()) -> Iterator[Field]:
-    """Yield the ids of what a provider stores in the declarations of tools: containers, files and vector stores. Tools
-    whose type has a prefix in `left_out` are not sent, so they are skipped."""
+    """Yield the ids in declarations of tools that refer to content stored by a provider: containers, files and vector
+    stores. Tools whose type has a prefix in `left_out` are not sent, so they are skipped."""
     for tool, path in _tools(dialect, body):
         if type(tool) is not dict or str(tool.get("type")).startswith(left_out):
             continue

@@ -19,8 +19,8 @@ OPAQUE: Final = "carries further fields that the gateway does not read"
 
 
 class FieldGuard(NamedTuple):
-    """The reason why a field needs permission. Without permission null, false, an empty list and the `harmless` values
-    pass."""
+    """The reason why a field needs permission. Null, false, an empty list and the `harmless` values pass without
+    permission."""
 
     reason: str
     harmless: tuple[Any, ...] = ()
@@ -40,7 +40,7 @@ TOOLS: Final = "tools."
 ALL_TOOLS: Final = "tools.*"
 TOOL: Final = FieldGuard(HOSTED_TOOL)
 
-#: The name of the ids of files in permissions: those of parts of messages, of tools, and of recordings of answers.
+#: The name in permissions of all ids of files: in parts of messages, in tools, and of recordings of answers.
 FILE_ID: Final = "file_id"
 #: The name of the ids of containers in permissions.
 CONTAINER: Final = "container"
@@ -102,7 +102,8 @@ _KEPT: Final[Guards] = {
     FILE_ID: FieldGuard(KEPT_FILE),
     CONTAINER: FieldGuard(KEPT_CONTAINER),
 }
-#: Fields that continue what the provider stores. The gateway cannot tell whose it is, so no permission allows them.
+#: Fields that continue a conversation that the provider stores. The gateway cannot tell whose conversation it is, so no
+#: permission allows these fields.
 NEVER_ALLOWED: Final = frozenset({"conversation", "conversation_id", "thread_id"})
 _PRICES: Final[Guards] = {
     "service_tier": FieldGuard(PRICE, _TIERS),
@@ -219,12 +220,12 @@ LEFT_OUT_TOOLS: Final[Mapping[str, frozenset[str]]] = {
     dialect: frozenset({"tools.web_search", "tools.image_generation"})
     for dialect in ("openai_responses", "openai_compaction", "openai_token_count")
 }
-#: By the client's dialect: the fields of a tool that the client runs and describes by a JSON schema or a grammar; in
-#: `openai_chat`, also of the object that describes it.
+#: Types of tools that the client runs and describes by a JSON schema or a grammar. None: a tool without a type.
 DESCRIBED_TOOLS: Final[frozenset[str | None]] = frozenset({None, "function", "custom"})
 _TOOL_OPTIONS: Final = frozenset({"allowed_callers", "cache_control", "defer_loading", "description", "name", "type"})
 _RESPONSES_TOOL_FIELDS: Final = _TOOL_OPTIONS | {"format", "output_schema", "parameters", "strict"}
 _MESSAGES_TOOL_FIELDS: Final = _TOOL_OPTIONS | {"eager_input_streaming", "input_examples", "input_schema", "strict"}
+#: By the client's dialect: the fields of `DESCRIBED_TOOLS`.
 TOOL_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "openai_chat": frozenset({"cache_control", "custom", "function", "type"}),
     "openai_responses": _RESPONSES_TOOL_FIELDS,

@@ -44,7 +44,7 @@ from gatehouse.policy.mcp import McpServer, McpServerRecord, McpToolRecord
 
 log = structlog.get_logger(__name__)
 
-#: parameters of `tools/call` for which an agent and a server must exchange more than one message
+#: parameters of `tools/call` that require more than one message between agent and server
 _UNSUPPORTED: Final = (INPUT_RESPONSES, "requestState", "task")
 #: number of times that a call synchronizes the switches before it fails
 _MAX_SYNCHRONIZATIONS: Final = 5
@@ -232,7 +232,7 @@ class ToolCalls:
         raise OutOfTouch
 
     async def _error(self, failed: UpstreamFailed, call_request: CallRequest) -> Refusal:
-        """Return the error for the agent. The server's message is inspected, because it may quote anything."""
+        """Return the error for the agent. The server's message is inspected, because it may contain any text."""
         if failed.rpc_code == INVALID_PARAMS and failed.rpc_message:
             return await pipeline.ERROR_TEXT(call_request, ToolRefusedCall(failed.rpc_message), self._ports)
         if failed.reason == "json_rpc_error" and failed.rpc_message:

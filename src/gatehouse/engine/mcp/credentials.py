@@ -62,7 +62,7 @@ class UpstreamCredentials:
         if oauth is not None:
             secret = ports.secrets.open(tenant_id, mcp_client_key(server.id), oauth.sealed_secret)[_SECRET]
             load = partial(_fetched, ports.outbound, server, oauth, secret, self._now)
-            # With the sealed secret in the key, a token is not used after its secret was replaced.
+            # `oauth` includes the sealed secret, so that a token is not used after its secret was replaced.
             outbound = self._tokens.bearer(outbound, (tenant_id, server.id, server.url, oauth), load, server.name)
         if server.user_oauth is not None:
             outbound = UserBearer(outbound, *_user(ports, user_id), tenant_id, server)

@@ -42,7 +42,7 @@ class InvalidDefinition(ValueError):
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """A valid definition. `text` is its JSON, and `hash` the hash of that."""
+    """A valid definition. `text` is its JSON, and `hash` the hash of `text`."""
 
     name: str
     text: str
@@ -109,10 +109,11 @@ def for_agents(definition: str) -> str:
 
 
 def renamed(definition: str, name: str, other_name: str) -> str:
-    """Return a definition under another name. Both names are those of tools."""
+    """Return a definition with another name. Both names must be valid names of tools."""
     field = f'"name":"{name}"'
     if definition.count(field) == 1:
-        # It is not part of a text, in which its quotes would be escaped. This takes a tenth of the time.
+        # The match is the member itself, because quotes within a text are escaped. Replacing it takes a tenth of the
+        # time of decoding.
         return definition.replace(field, f'"name":"{other_name}"')
     fields = _fields.decode(definition)
     fields["name"] = msgspec.Raw(msgspec.json.encode(other_name))

@@ -16,7 +16,7 @@ from gatehouse.engine.mcp.upstream import Target, UpstreamFailed
 _MAX_PAGES: Final = 100
 _MAX_LIST_BYTES: Final = 16 * 1024 * 1024
 _MAX_SECONDS: Final = 60.0
-#: the most faults that are reported
+#: maximum number of faults that are reported
 _MAX_FAULTS: Final = 100
 _MAX_FAULT_CHARACTERS: Final = 500
 #: the longest wait for the answer of a process that may not know the newer revision

@@ -106,7 +106,7 @@ class StdioOff(Unavailable):
 
 
 class McpServerFailed(BadGateway):
-    """`reason` is a code of `upstream.UpstreamFailed`."""
+    """The MCP server failed. `reason` is a code of `upstream.UpstreamFailed`."""
 
     type = "mcp_server_error"
     code = "mcp_server_failed"

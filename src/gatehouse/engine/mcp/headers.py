@@ -16,7 +16,7 @@ _token: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}").fullmatch
 _PRIMITIVES: Final = frozenset({"string", "integer", "boolean"})
 #: integers that JavaScript represents exactly
 _MAX_INTEGER: Final = 2**53 - 1
-#: the most parameters of a tool that are repeated in headers
+#: maximum number of parameters of a tool that are repeated in headers
 _MAX_ANNOTATIONS: Final = 32
 _MAX_VALUE_CHARACTERS: Final = 4096
 
@@ -36,14 +36,14 @@ def read_value(header: str) -> str | None:
 
 
 def write_value(value: str) -> str:
-    """Return the header with a value. It is encoded in base64 if the value is not plain ASCII."""
+    """Return a value in the form of a header: in base64 if it is not plain ASCII."""
     if _plain(value) and not (value.startswith(_BEGIN) and value.endswith(_END)):
         return value
     return f"{_BEGIN}{b64encode(value.encode(errors='replace')).decode()}{_END}"
 
 
 def annotated_parameters(schema: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the paths of the annotated properties of an input schema by the names of their headers. Raises
+    """Return the paths of the annotated properties of an input schema, by the names of their headers. Raises
     `InvalidAnnotation`."""
     paths: dict[str, tuple[str, ...]] = {}
     reachable = 0

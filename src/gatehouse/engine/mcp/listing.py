@@ -1,7 +1,7 @@
 """Lists the tools that a caller may call: those of one server, or of all servers under names with the server's name.
 
-The name of a tool at `/mcp` is `server__tool`. The name of a server has no underscore, so the first `__` ends it, and
-no two tools have the same name.
+The name of a tool at `/mcp` is `server__tool`. The name of a server has no underscore, so the first `__` ends the name
+of the server, and no two tools have the same name at `/mcp`.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -16,7 +16,7 @@ from gatehouse.engine.ports import Switches
 from gatehouse.foundation.identity import Caller
 from gatehouse.policy.mcp import McpServer, McpToolRecord
 
-#: the most tools of a page
+#: maximum number of tools of a page
 MAX_PAGE_TOOLS: Final = 1_000
 #: A page ends with the definition that exceeds this number of bytes.
 MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
@@ -98,7 +98,7 @@ def _cursor(server: str, tool: str) -> str:
 
 
 def _position(cursor: Any) -> tuple[str, str]:
-    """Return the server and the tool after which a page begins. It may have been removed since. Raises
+    """Return the server and the tool after which a page begins. Either may have been removed since. Raises
     `InvalidParams`."""
     if cursor is None:
         return "", ""

@@ -194,5 +194,5 @@ def server_info(result: dict[str, Any]) -> dict[str, Any]:
     info = info if type(info) is dict else result.get("serverInfo")
     if type(info) is not dict:
         return {}
-    # PostgreSQL stores no NUL.
+    # PostgreSQL cannot store NUL characters.
     return {key: info[key][:255].replace("\0", "") for key in ("name", "version") if type(info.get(key)) is str}

@@ -43,11 +43,11 @@ class ToolCallState(msgspec.Struct, kw_only=True):
 
 
 def record(x: ToolCallState, ports: Ports) -> Awaitable[None]:
-    """Settle and record the call. A call counts against budgets if it was sent, because the server may have done what
-    was asked, whatever it answers.
+    """Settle and record the call. A call counts against budgets if it was sent, because the server may have run the
+    tool even if its answer is an error or missing.
 
-    The call of this function itself queues the entry, even if its result is not awaited. Raises `Unavailable`, at once
-    or when awaited, if the journal refuses the entry."""
+    The entry is queued even if the result of this function is not awaited. Raises `Unavailable`, at once or when
+    awaited, if the journal refuses the entry."""
     received, caller = x.identified.received, x.identified.caller
     call_request = x.call_request
     inspection = None if call_request is None else call_request.inspection

@@ -31,11 +31,11 @@ log = structlog.get_logger(__name__)
 
 #: the path of all servers
 ALL: Final = "/mcp"
-#: the path of a server, before its name
+#: the beginning of a server's path, which its name follows
 PREFIX: Final = ALL + "/"
-#: the scope of a token; the scope `chat:write` includes it
+#: the scope that a token needs; the scope `chat:write` includes it
 SCOPE: Final = "mcp:call"
-#: the path of the metadata of a protected resource (RFC 9728), before the path of the resource
+#: the beginning of the path of a protected resource's metadata (RFC 9728), which the path of the resource follows
 METADATA: Final = "/.well-known/oauth-protected-resource"
 _JSON: Final = {"content-type": "application/json"}
 #: Agents must not cache the list, because access and kill switches change at any time.

@@ -17,7 +17,7 @@ from gatehouse.engine.mcp.upstream import Result, Target, UpstreamFailed
 from gatehouse.engine.ports import Ports
 from gatehouse.policy.mcp import McpServerRecord
 
-#: the most sessions that a worker keeps; the least recently used one is forgotten
+#: maximum number of sessions that a worker keeps; the least recently used one is forgotten
 _MAX_SESSIONS: Final = 10_000
 _IDLE_SECONDS: Final = 30 * 60.0
 
@@ -78,7 +78,7 @@ class UpstreamSessions:
             current = self._kept.get(key)
             if current is None or current is entry:
                 current = self._kept[key] = _Kept(begun, now)
-            # Otherwise a concurrent call has begun a session meanwhile. All calls of the caller use that one.
+            # If a concurrent call has begun a session meanwhile, all calls of the caller use that session.
             entry = current
         entry.used = now
         self._kept.move_to_end(key)

@@ -19,12 +19,12 @@ from gatehouse.engine.providers.failure import UNAUTHORIZED, ProviderFailed
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest, ReplyTooLarge
 from gatehouse.policy.mcp import McpServerRecord
 
-#: the most bytes of an answer, or of all events of a stream
+#: maximum size of an answer, or of all events of a stream
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 MAX_EVENTS: Final = 1_000
 
 _MAX_CONNECT_SECONDS: Final = 5.0
-#: the most bytes of an error's body. Bodies of errors are read because they show the server's revision.
+#: Maximum size of an error's body. Bodies of errors are read because they show the server's revision.
 _MAX_ERROR_BYTES: Final = 64 * 1024
 _MAX_MESSAGE_CHARACTERS: Final = 500
 _ACCEPT: Final = "application/json, text/event-stream"
@@ -88,8 +88,8 @@ class UpstreamFailed(Exception):
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """A server, and how it is called. `header` authenticates the gateway, or `outbound` does. `outbound` may raise
-    `ProviderFailed` if it has no access token."""
+    """A server, and how it is called. The gateway authenticates with `header`, or `outbound` adds an access token.
+    `outbound` raises `ProviderFailed` if it has no token."""
 
     record: McpServerRecord
     revision: str

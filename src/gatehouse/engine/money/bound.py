@@ -23,7 +23,7 @@ from gatehouse.policy.catalog import Candidate, ModelRecord
 
 #: Upper bound of the tokens of an image, which is higher than the number that any vendor charges today.
 IMAGE_TOKENS: Final = 50_000
-#: Fewest bytes of a recording in a token: at 10 tokens in a second, the lowest bitrate of a codec has 75.
+#: Lower bound of the bytes of a recording in a token. The lowest bitrate of a codec gives 75, at 10 tokens in a second.
 _AUDIO_BYTES_PER_TOKEN: Final = 8
 #: Assumed context window of a model whose catalog entry has none.
 CONTEXT_TOKENS: Final = 200_000
@@ -216,7 +216,7 @@ def _call_size(call: ModelCall) -> CallSize:
 
 def _provider_runs(tool_type: Any) -> bool:
     if tool_type is not None and not isinstance(tool_type, str):
-        # The provider refuses it, or reads it in its own way.
+        # The provider refuses such a type, or interprets it in its own way.
         return True
     return tool_type not in _CALLER_TOOLS and not str(tool_type).startswith(_CALLER_TOOL_PREFIXES)
 

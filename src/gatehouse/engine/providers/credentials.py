@@ -26,8 +26,8 @@ class InvalidCredentials(Unprocessable):
 
 
 class ReadCredentials(msgspec.Struct, frozen=True):
-    """Validated credentials. `secret` is sealed as one JSON object, `config` is merged into the provider's config: None
-    removes a field of another way of authentication."""
+    """Validated credentials. `secret` is sealed as one JSON object. `config` is merged into the provider's config. The
+    value None in it removes a field of another way of authentication."""
 
     secret: dict[str, str]
     config: dict[str, str | bool | None]
@@ -129,7 +129,8 @@ def lacks_secret(kind: ProviderKind, config: ProviderConfig, secret: Mapping[str
 
 
 def is_complete(kind: ProviderKind, is_present: Callable[[CredentialField], bool]) -> bool:
-    """Return whether all required fields are present, those of one way of authentication if there are several."""
+    """Return whether all required fields are present. If there are several ways of authentication, the required fields
+    of one of them are enough."""
     complete_ways: dict[str, bool] = {}
     for field in kind.credential_fields:
         if not field.required:
@@ -150,12 +151,12 @@ def _way(fields: Sequence[CredentialField], values: Mapping[str, Any]) -> str | 
 
 
 def _text(field: CredentialField, value: Any) -> Any:
-    """Return a document as text: a client may send it as an object, too."""
+    """Return a document as text. A client may send a document as an object, too."""
     if field.form == "document" and isinstance(value, dict):
         try:
             return msgspec.json.encode(value).decode()
         except (ValueError, RecursionError):
-            # It has half of a surrogate pair, or is too deep. The empty text is refused as a document.
+            # The object contains half of a surrogate pair, or is nested too deeply. An empty document is refused.
             return ""
     return value
 
@@ -171,7 +172,7 @@ def _fault(field: CredentialField, values: Mapping[str, Any]) -> FieldFault | No
             value = field.normalize(value)
         except ValueError as error:
             return FieldFault(field.name, str(error))
-    # The value becomes a header: a line break in it would inject another.
+    # The value becomes a header. A line break in it would inject another header.
     if len(value) > MAX_VALUE_CHARACTERS or not value.isascii() or not value.isprintable() or value != value.strip():
         return FieldFault(
             field.name, f"Must be at most {MAX_VALUE_CHARACTERS} printable ASCII characters without outer spaces."

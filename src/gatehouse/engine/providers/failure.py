@@ -78,12 +78,12 @@ class ProviderFailed(Exception):
     `reason` is a short word for records: `connect_failed`, `no_connection_free`, `timeout`, `connection_closed`,
     `address_refused`, `reply_too_large`, `bad_reply`, `stream_error`, `unauthorized`, `rate_limited`, `not_configured`,
     `no_instance_role`, `no_access_token`, `model_not_found`, `refused`, `not_convertible`, or `http_<status>`. `status`
-    is the provider's, None if it sent none.
+    is the HTTP status of the provider, or None if it sent none.
 
     Exactly one of these applies. `retryable`: the same candidate may be tried again. `move_on`: the next candidate is
-    tried at once. `client_error`: the request is at fault, not the provider, and this is the answer; with the reason
-    `not_convertible` only if no other candidate can express the call. `retry_after` is the number of seconds after
-    which the provider accepts requests again, or None if it does not say so.
+    tried at once. `client_error`: the request is at fault, not the provider, and this error is the answer. With the
+    reason `not_convertible`, it is the answer only if no other candidate can express the call. `retry_after` is the
+    number of seconds after which the provider accepts requests again, or None if the provider does not report it.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class ProviderFailed(Exception):
         super().__init__(reason)
 
 
-#: Reasons that a retry at the same candidate does not help against.
+#: Reasons for which a retry at the same candidate would fail again.
 _NOT_RETRYABLE = frozenset({"address_refused", "reply_too_large", NoConnectionFree.reason})
 
 
@@ -123,7 +123,7 @@ def of_status(status: int, headers: Mapping[str, str], body: bytes, secrets: Ite
         # Another model may still answer.
         return ProviderFailed("model_not_found", status=status)
     if status == 429:
-        # Some providers only send when the limit resets.
+        # Some providers send the time at which the limit resets instead of `Retry-After`.
         reset = exhausted_seconds(headers) if retry_after is None else retry_after
         return ProviderFailed(RATE_LIMITED, status=status, retry_after=reset)
     if status >= 500 or status == 408:
@@ -189,7 +189,8 @@ def clean(message: str, secrets: Iterable[str]) -> str:
 
 
 def _seconds(value: str | None) -> float | None:
-    """Return the seconds of a `Retry-After` in seconds or as a date (RFC 9110, 10.2.3); None if it is not valid."""
+    """Return the delay in seconds of a `Retry-After`, which is a number or a date (RFC 9110, 10.2.3); None if it is not
+    valid."""
     if value is None:
         return None
     try:

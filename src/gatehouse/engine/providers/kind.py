@@ -27,8 +27,9 @@ class CredentialField(msgspec.Struct, frozen=True, kw_only=True):
     returns the text that is stored, and raises `ValueError` with a sentence that contains nothing of the value. A field
     that is not secret is a setting of the provider, unless it is `per_credential`.
 
-    Fields with a `way` belong to one of several ways of authentication, of which a credential has exactly one: the
-    first way is the default, and a flag has precedence. `required` then means: for this way."""
+    A field with a `way` belongs to one of several ways of authentication. A credential uses one of them: that of a flag
+    that is true, else that of the first such field with a value, else the first one. `required` then applies to this
+    way only."""
 
     name: str
     required: bool = True

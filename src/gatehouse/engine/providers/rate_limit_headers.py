@@ -26,8 +26,8 @@ _TIME_HEADERS: Final = tuple(
 
 
 def exhausted_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds until the limit resets, or None if the headers report none that is exhausted. Header names are
-    in lower case. A reset that cannot be read is ignored."""
+    """Return the seconds until the limit resets, or None if the headers report no exhausted limit. Header names are in
+    lower case. A reset that cannot be read is ignored."""
     for remaining, reset in _DURATION_HEADERS:
         if headers.get(remaining) == "0" and (seconds := _duration(headers.get(reset, ""))) is not None:
             return seconds

@@ -51,14 +51,14 @@ class _ReplayedStream:
 
 
 class Reply:
-    """A successful answer. Either `body` or `events` is set. `headers` are for the client. The answer has the model's
-    name that the client requested.
+    """A successful answer. Either `body` or `events` is set. `headers` are for the client. The answer contains the name
+    of the model that the client requested.
 
     `events` yields one or more whole events at a time, the first without a wait, and raises `ProviderFailed` if the
     stream breaks. Always call `close`: an unfinished call is cancelled upstream.
 
-    `usage` is the provider's. If it reported none, or its stream was abandoned or broke, `usage` is at least an
-    estimate, because a provider charges all tokens that it produced: see `usage_estimated`.
+    `usage` is the usage that the provider reported. If the provider reported none, or the stream was abandoned or broke
+    (`usage_estimated`), `usage` is at least an estimate, because a provider charges all tokens that it produced.
     """
 
     __slots__ = (
@@ -75,7 +75,7 @@ class Reply:
         self.dropped = ""
         #: `lost_parts` of a whole answer
         self.whole_lost_parts: tuple[str, ...] = ()
-        #: seconds until the provider's rate limit resets, which this answer has exhausted; None: it has not
+        #: seconds until the provider's rate limit resets; None if this answer has not exhausted the limit
         self.exhausted_seconds: float | None = None
         self._usage: Usage | None = None
         self._stream: Stream | None = None
@@ -118,8 +118,8 @@ class Reply:
 
     @classmethod
     def again(cls, answer: bytes, *, stream: bool, lost_parts: tuple[str, ...] = ()) -> "Reply":
-        """Return a complete answer that was given before, as a body or as a stream's events, which lacks these parts of
-        the provider's answer."""
+        """Return a cached answer, as a body or as a stream's events. `lost_parts` are the parts of the provider's
+        answer that it lacks."""
         if not stream:
             whole = cls(200, JSON, body=answer)
             whole._usage = Usage()
@@ -146,7 +146,7 @@ class Reply:
     @property
     def _reported_usage(self) -> Usage | None:
         usage = self._usage if self._stream is None else self._stream.usage
-        # A called provider that reports only zeros does not count tokens.
+        # If a provider was called and reports only zeros, it does not count tokens.
         return None if usage == _NO_USAGE and self._call is not None else usage
 
     @property
@@ -161,7 +161,7 @@ class Reply:
         return self._stream is not None and self._stream.finished
 
     def _estimate(self, reported: Usage | None) -> Usage:
-        """Return an estimate by sizes, at least the usage that the provider has reported so far."""
+        """Return an estimate from the sizes. It is not lower than the usage that the provider has reported so far."""
         assert self._call is not None
         usage = reported or Usage(input_tokens=guess.read(self._call, self._sent_bytes))
         written = (

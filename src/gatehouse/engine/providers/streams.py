@@ -26,9 +26,9 @@ from gatehouse.engine.money.estimate import BYTES_A_TOKEN
 from gatehouse.engine.providers import guess
 from gatehouse.engine.providers.failure import ProviderFailed
 
-#: Name of reasoning that the client does not receive.
+#: The name under which lost reasoning is reported to the client.
 LOST_REASONING: Final = "answer.reasoning"
-#: Stands for the text of reasoning, of which only the presence matters.
+#: Replaces the text of reasoning where it only matters that there is a text.
 _ANY_TEXT: Final = "text"
 #: Prefixes of an event's first line.
 _LINE_PREFIXES = (b"data:", b"event:", b":", b"id:", b"retry:")
@@ -187,8 +187,8 @@ class Passing(_EventStream):
 
 
 class Converting(_EventStream):
-    """A stream between two dialects: every event is converted to deltas, and the deltas are written as events. Before
-    its end, a comment has the names of the parts that were left out, which were unknown when the headers were sent."""
+    """A stream between two dialects: every event is converted to deltas, and the deltas are written as events. At the
+    end, a comment names the parts that were left out, because they were unknown when the headers were sent."""
 
     __slots__ = (
         "_has_finish_reason", "_has_unsigned", "_hides", "_lost", "_model", "_reader", "_usage", "_writer", "finished",

@@ -1,5 +1,5 @@
-"""The operations of providers that count the tokens of a converted chat, as `ProviderDialect`s. The body of each
-contains that of the chat."""
+"""The operations of providers that count the tokens of a converted chat, as `ProviderDialect`s. The body of such an
+operation contains the body of the chat."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, NoReturn

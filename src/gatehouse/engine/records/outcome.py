@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-#: UUIDs where entries are written, text where entries are only copied. Text ids take a tenth of the time.
+#: The type of ids: UUID where entries are written, text where entries are only copied, which takes a tenth of the time.
 Id = TypeVar("Id", UUID, str)
 
 

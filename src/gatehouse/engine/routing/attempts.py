@@ -37,10 +37,10 @@ from gatehouse.policy.catalog import Candidate
 
 #: Delay before the first retry. The delay doubles with each further retry, and up to half of it is random.
 _FIRST_RETRY_DELAY_SECONDS: Final = 0.05
-#: Number of times that an attempt synchronizes the switches before it fails.
+#: Maximum number of times that an attempt synchronizes the switches.
 _MAX_SYNCHRONIZATIONS: Final = 5
 
-#: What follows a failed attempt: the same candidate again, with another credential of its provider, or the next one.
+#: What follows a failed attempt: a retry, another credential of the same provider, or the next candidate.
 _Next: TypeAlias = Literal["retry", "credential", "candidate"]
 
 #: the functions that make the calls of some dialects; all other calls are made by `call_provider`
@@ -65,8 +65,7 @@ class OutOfTouch(Unavailable):
 
 
 class _Target(NamedTuple):
-    """A candidate with its circuits. `is_free` is whether the operation is free, so that no model generates an
-    answer."""
+    """A candidate with its circuits. `is_free`: the operation is free, because no model generates an answer."""
 
     candidate: Candidate
     key: CircuitKey
@@ -222,7 +221,7 @@ class Attempts:
     async def _attempt(
         self, target: _Target, credential: Credential, x: Admitted, exchange: Exchange
     ) -> tuple[Reply | None, _Next]:
-        """Return a successful reply, or None with what is tried next. Raises an error that the client caused."""
+        """Return a successful reply, or None and what to try next. Raises an error that the client caused."""
         candidate = target.candidate
         try:
             reply = await self._call_with_circuits(target, credential, x, exchange)
@@ -242,8 +241,8 @@ class Attempts:
                 )
             )
             if failed.client_error is not None:
-                # Another candidate may express the call.
-                # The traceback would keep the frames of the conversion, and with them the call.
+                # Another candidate may be able to express the call. The error is kept without its traceback, which
+                # would keep the frames of the conversion, and with them the call.
                 refusal = failed.client_error.with_traceback(None)
                 exchange.not_convertible = exchange.not_convertible or (candidate, refusal)
                 if exchange.place is not None:

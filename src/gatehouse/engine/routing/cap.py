@@ -1,6 +1,6 @@
 """The cost cap of a routing policy: compares the estimated cost of a call with the maximum (docs/cost-routing.md).
 
-A request that fits if each byte is treated as one token fits in any case, so its tokens need not be counted.
+If a request fits with each byte treated as one token, it fits in any case, and its tokens need not be counted.
 """
 
 from decimal import Decimal

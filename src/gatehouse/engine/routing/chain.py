@@ -40,8 +40,8 @@ from gatehouse.policy.routing import CAPABILITY_BITS, ModelUse, Option, RoutingP
 #: Maximum number of models that a strategy adds to a chain. With more models, only the sum of their timeouts would
 #: grow.
 MAX_CHOICES: Final = 8
-#: Maximum number of models that names add to a chain, from the longest list of names or from an id that many providers
-#: share.
+#: Maximum number of models that names add to a chain, because many providers can have the same model id. If one of the
+#: names is a model alias, the limit applies to each name.
 MAX_CANDIDATES: Final = 32
 #: Interval at which a policy whose latencies are all known is searched again for models of unknown latency.
 _TRIAL_SEARCH_INTERVAL_SECONDS: Final = 1.0

@@ -1,8 +1,8 @@
 """The credentials of a provider, in the order in which a request uses them (docs/providers.md).
 
-The active credentials of a provider are used in turn. One that the provider refused, or whose rate limit is exhausted,
-rests for a while: requests use the others. A draining credential is used only if no active one is available. A
-deployment of a model alias can name one credential: its requests use no other.
+The active credentials of a provider are used in turn. A credential that the provider refused, or whose rate limit is
+exhausted, rests for a while: requests use the others. A draining credential is used only if no active one is available.
+A deployment of a model alias can name one credential, and its requests then use no other.
 """
 
 from collections import OrderedDict
@@ -18,14 +18,14 @@ from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.catalog import DEFAULT_CREDENTIAL, Candidate, ProviderRecord, credential_key
 
-#: The credentials of the providers that were called last are kept.
+#: Maximum number of providers whose credentials are kept. Those that were called last are kept.
 MAX_PROVIDERS: Final = 10_000
 
 
 class Credential(NamedTuple):
     """A credential for one attempt. `label` is None if the provider has only one, and no deployment specifies it. `key`
     identifies it to the port `Secrets`, and `sealed` is its sealed text. `version` differs between secrets, so that a
-    new secret does not rest because of the former one."""
+    new secret does not rest because the previous secret failed."""
 
     label: str | None
     key: str
@@ -47,7 +47,7 @@ class _Usable:
 
 
 class Credentials:
-    """The turns and the rests of one worker's credentials."""
+    """The credentials of one worker: which is next in turn, and which rest."""
 
     def __init__(self, clock: Clock, secrets: Secrets) -> None:
         self._secrets = secrets

@@ -2,5 +2,5 @@
 
 A client names a registered server in `tools`. The gateway gives the server's tools to the model as functions, calls
 those that the model chooses, and sends the results to the model, until the model answers with a text. Each step is a
-model call of its own, with all checks and a record. Each call of a tool is one too.
+separate model call. Every model call and every call of a tool passes all checks and has its own record.
 """

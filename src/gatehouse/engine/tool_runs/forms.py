@@ -197,7 +197,7 @@ def _calls_of(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 class ResponsesForm(RunForm):
     """The Responses API. The answer has an item `mcp_list_tools` for each server and an item `mcp_call` for each call,
-    as OpenAI's own. In a later request of the client, they become calls of functions again."""
+    as an answer of OpenAI has. In a later request of the client, these items become calls of functions again."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)

@@ -1,4 +1,4 @@
-"""Reads which registered servers' tools a model call wants the gateway to run, and offers them as functions."""
+"""Reads from a model call which tools of registered servers the gateway is to run, and offers them as functions."""
 
 import hashlib
 import re
@@ -23,7 +23,7 @@ MARK: Final = b'"mcp"'
 _RUN_ITEMS: Final = frozenset({"mcp_list_tools", "mcp_call"})
 _RUN_ITEM_MARKS: Final = tuple(f'"{kind}"'.encode() for kind in _RUN_ITEMS)
 _TOOL_TYPE: Final = "mcp"
-#: the most functions that OpenAI's models accept
+#: maximum number of functions that OpenAI's models accept
 _MAX_FUNCTIONS: Final = 128
 _MAX_FUNCTION_NAME_CHARACTERS: Final = 64
 _DIGEST_CHARACTERS: Final = 8
@@ -153,7 +153,7 @@ def _split(tools: list[Any], x: Identified, public_url: str | None) -> tuple[dic
 
 
 def _is_own_address(tool: dict[str, Any], label: str, public_url: str | None) -> bool:
-    """Return whether a tool names no server elsewhere: it has no address, or that of the gateway."""
+    """Return whether a tool has no address, or the address of the server at this gateway."""
     if tool.get("connector_id") is not None:
         return False
     address = tool.get("server_url")

@@ -22,13 +22,13 @@ from gatehouse.foundation.identity import Caller
 
 log = structlog.get_logger(__name__)
 
-#: model calls of a run. In the last one the model may not call tools.
+#: Maximum number of model calls of a run. In the last one, the model may not call tools.
 MAX_STEPS: Final = 10
 MAX_TOOL_CALLS: Final = 50
 #: After this time no further tools are called.
 MAX_RUN_SECONDS: Final = 300.0
 _MAX_CALLS_AT_ONCE: Final = 8
-#: characters of a result that the model receives
+#: Maximum number of characters of a result that the model receives.
 _MAX_OUTPUT_CHARACTERS: Final = 200_000
 #: characters of all results of a run together
 MAX_RUN_CHARACTERS: Final = 1_000_000
@@ -148,7 +148,7 @@ class _ToolRun:
         except AnswerNotReadable as error:
             reason: Refusal = error
         except (KeyError, IndexError, TypeError, AttributeError, ExceptionGroup):
-            # A provider that has the client's API is not obliged to send valid calls.
+            # An answer that is passed through is not validated, so the provider's calls may be malformed.
             log.warning("tool_run.reply_not_readable", request_id=self.identified.received.request_id, exc_info=True)
             reason = AnswerNotReadable()
         except Exception:

@@ -143,7 +143,7 @@ class MemoryCounters:
         return window
 
     def _none_admitted(self, claim: int) -> RateDecision:
-        """Returns the decision for a limit of 0, of which this process has no part."""
+        """Returns the decision for a limit of 0: this process has no part of the limit."""
         wait = self._window / _MICROSECONDS
         return decision(allowed=False, claim=claim, limit=0, used=0, wait=wait, now=self._clock.now())
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from zlib import crc32
 
-#: Most records have some hundred bytes. The limit allows a reader to buffer any line.
+#: Maximum size of a record. Most records have some hundred bytes. The limit allows a reader to buffer any line.
 MAX_RECORD_BYTES = 1024**2
 #: bytes of a line in addition to its record
 OVERHEAD_BYTES = 9

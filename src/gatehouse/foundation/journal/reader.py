@@ -70,7 +70,8 @@ class JournalReader:
         self._confirmed = dict(positions)
 
     def pass_over(self, writer_ids: Iterable[UUID]) -> None:
-        """Marks writers that this reader had finished before it was created, and that another reader still needs."""
+        """Marks writers as finished. An earlier process has read all of their records, but another reader still needs
+        them."""
         self._finished.update(writer_ids)
 
     def last_written(self, writer_id: UUID) -> float | None:

@@ -35,8 +35,8 @@ class Segments:
             files.sync_directory(journal)
 
     def commit(self, records: list[bytes]) -> tuple[int, OSError | None]:
-        """Writes records in their order. Returns the number of records that are stored, and the error because of which
-        the following records are not stored.
+        """Writes records in their order. Returns the number of records that are stored, and the error that prevented
+        the others from being stored, or None.
 
         Without records, tests whether writing works again, and starts a new segment, so that the old segment can be
         deleted.

@@ -39,9 +39,9 @@ class JournalUnwritable(Unavailable):
 class JournalWriter:
     """The journal writer of this process. Create, use and close it on one running event loop.
 
-    With `sync="write"` a record is safe when it is in the page cache: it survives kill -9 of this process, but no loss
-    of power. The write takes microseconds and runs on the loop. With `sync="fsync"` a record is safe when it is on the
-    disk. An fsync takes milliseconds and runs in a thread. One fsync runs at a time, for all records since the last
+    With `sync="write"` a record is safe when it is in the page cache: it survives kill -9 of this process, but not a
+    loss of power. The write takes microseconds and runs on the loop. With `sync="fsync"` a record is safe when it is on
+    the disk. An fsync takes milliseconds and runs in a thread. One fsync runs at a time, for all records since the last
     one.
     """
 
@@ -203,7 +203,9 @@ class JournalWriter:
         if self._measuring is not None or self._loop.time() < self._next_measurement or self._closed:
             return
         if (self._failing or self._over_limit()) and self._committing is None and not self._records:
-            self._commit()  # without records, tests the disk and starts a new segment: no record arrives to do so
+            # A commit without records tests the disk and starts a new segment. New requests are refused meanwhile, so
+            # no record causes a commit.
+            self._commit()
         self._measuring = self._loop.run_in_executor(None, _measure, self._journal)
         self._measuring.add_done_callback(partial(self._measured, self._appended))
 

@@ -13,7 +13,7 @@ from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
 
 MAX_SUBJECT_CHARACTERS: Final = 200
-#: Our mails are far smaller. The limit detects a mail that is too large by mistake before a server refuses it.
+#: Maximum size of a message. Our mails are far smaller: the limit detects a mistake before a server refuses the mail.
 MAX_MESSAGE_BYTES: Final = 64 * 1024
 
 

@@ -27,8 +27,8 @@ from gatehouse.foundation.egress.guard import (
 MAX_BODY_CHARACTERS: Final = 1000
 #: a character has at most four bytes
 _MAX_BODY_BYTES: Final = 4 * MAX_BODY_CHARACTERS
-#: This time is short, because some servers close idle connections after five seconds. A request that is sent at that
-#: time is lost.
+#: Time for which an idle connection is kept. Some servers close idle connections after five seconds, and a request that
+#: is sent at that moment is lost.
 _KEEPALIVE_SECONDS: Final = 2.0
 
 

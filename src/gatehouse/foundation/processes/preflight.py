@@ -89,8 +89,8 @@ def _master_key(settings: CommonSettings) -> None:
 
 
 def _unreadable(settings: CommonSettings) -> None:
-    """Refuses the former name of DLP_UNREADABLE if its value is `block`, so that an upgrade does not stop blocking
-    without a notice."""
+    """Refuses the former name of DLP_UNREADABLE if its value is `block`, because an upgrade would otherwise end the
+    blocking without notice."""
     blocks_by_former_name = os.environ.get("DLP_UNINSPECTABLE") == "block" and not os.environ.get("DLP_UNREADABLE")
     if blocks_by_former_name and "dlp_unreadable" in type(settings).model_fields:
         raise BadSettings("DLP_UNINSPECTABLE: renamed DLP_UNREADABLE; set that to block or log_only")

@@ -36,9 +36,9 @@ with warnings.catch_warnings():
 #: states in `postmaster.pid` of a server that cannot be used yet or any more
 _TRANSITIONAL_STATES: Final = {"starting", "stopping"}
 _MAX_START_ATTEMPTS: Final = 3
-#: bound of one `pg_ctl start`, including a short recovery after a crash
+#: maximum time of one `pg_ctl start`, including a short recovery after a crash
 _START_TIMEOUT_SECONDS: Final = 60
-#: bound of the wait for a server that starts, recovers or stops: a long recovery after a crash takes minutes
+#: maximum wait for a server that starts, recovers or stops: a long recovery after a crash takes minutes
 _TRANSITION_TIMEOUT_SECONDS: Final = 300
 _POLL_SECONDS: Final = 0.05
 _MAX_LOG_CHARACTERS: Final = 2_000
@@ -211,7 +211,7 @@ def _start_server(directory: Path) -> None:
 
 
 def _wait_until_stable(directory: Path) -> None:
-    """Waits for a server that is starting or stopping, which can be used neither as it is nor started."""
+    """Waits while the server is starting or stopping, because in these states it can be neither used nor started."""
     deadline = time.monotonic() + _TRANSITION_TIMEOUT_SECONDS
     while _state(directory) in _TRANSITIONAL_STATES and _running_pid(directory) is not None:
         if time.monotonic() > deadline:

@@ -3,7 +3,7 @@
 paths    the operations with examples, response statuses and headers
 schemas  the request and response bodies; only fields that the gateway reads are described in detail, because all other
          fields are passed on unchanged
-surfaces the operations beside chats and embeddings, with their bodies
+surfaces the operations other than chats and embeddings, with their bodies
 """
 
 from typing import Any, Final

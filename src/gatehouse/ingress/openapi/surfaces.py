@@ -1,4 +1,4 @@
-"""The operations beside chats and embeddings in the OpenAPI document, with the schemas of their bodies."""
+"""The operations other than chats and embeddings in the OpenAPI document, with the schemas of their bodies."""
 
 from typing import Any, Final
 

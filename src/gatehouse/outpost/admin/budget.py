@@ -30,7 +30,7 @@ def _future_time(end: datetime) -> datetime:
 
 
 class Budget(Body):
-    """Replaces the whole budget. A limit that is null or omitted is unlimited."""
+    """Replaces the whole budget. A limit that is null or omitted does not apply."""
 
     monthly_usd: Annotated[
         Decimal | None,

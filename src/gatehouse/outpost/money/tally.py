@@ -27,7 +27,7 @@ _FREE_SLOT: Final = bytes(_SLOT_BYTES)
 
 class Tally:
     """The spent amounts of one process, in a file that it locks. Raises `BadSettings` if another process has locked the
-    file, or if the file cannot be read: a start without the spent amounts would allow to spend them again."""
+    file, or if the file cannot be read, because without the spent amounts the process would spend them again."""
 
     def __init__(self, path: Path, now: float) -> None:
         """Reads the file. The slots of periods that ended before `now` (Unix time) are reused."""

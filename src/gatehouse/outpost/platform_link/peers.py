@@ -43,7 +43,7 @@ _TIMEOUT_SECONDS: Final = 2.0
 #: Maximum time for the response of one peer while a model call waits, and for the responses of all peers together.
 _SHARE_TIMEOUT_SECONDS: Final = 0.5
 _ALL_PEERS_TIMEOUT_SECONDS: Final = 1.0
-#: After no peer had an unused amount, no amounts are requested for this time.
+#: Time for which no amounts are requested after no peer had an unused amount.
 _EMPTY_SECONDS: Final = 0.5
 #: A peer without a message for this time is treated as gone when an operator releases the kill switch.
 _GONE_SECONDS: Final = 10.0

@@ -50,7 +50,7 @@ class _Verified(msgspec.Struct, frozen=True, gc=False):
 
 
 class LocalCredentials:
-    """Implements the engine's `Credentials`."""
+    """Implements the engine's `CredentialStore`."""
 
     def __init__(self, bundles: BundleStore, outpost_id: UUID, secret: SecretStr | None) -> None:
         self._bundles = bundles

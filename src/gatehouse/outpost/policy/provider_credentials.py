@@ -61,15 +61,15 @@ class LocalSecrets:
         return (in_force.credentials.of(key) if in_force is not None else None) or _NO_CREDENTIALS
 
     def _keys(self) -> Iterator[str]:
-        """Yield the names of the bundle's credentials (`credential_key`)."""
+        """Yields the names of the bundle's credentials (`credential_key`)."""
         for provider in () if self._in_force is None else self._in_force.snapshot.providers.values():
             yield credential_key(provider.id, DEFAULT_CREDENTIAL)
             for entry in provider.credentials:
                 yield credential_key(provider.id, entry.label)
 
     def _ambiguous_keys(self) -> frozenset[str]:
-        """Return the names of the bundle's credentials that have the same variables as another, and log those that are
-        set."""
+        """Returns the names of the bundle's credentials that have the same variables as another one. Logs them if their
+        variables are set."""
         by_name: dict[str, set[str]] = defaultdict(set)
         for key in self._keys():
             by_name[environment_name(key)].add(key)

@@ -1,5 +1,5 @@
-"""Refuses requests because of the outpost's kill switch, of models that are switched off in the bundle, or of a missing
-bundle."""
+"""Refuses requests while the outpost's kill switch is engaged or no bundle is active, and calls of models that the
+bundle switches off."""
 
 from uuid import UUID
 

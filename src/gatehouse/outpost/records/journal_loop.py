@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from gatehouse.foundation.tasks import is_running
 from gatehouse.outpost.records.positions import OutpostRecords
 
-#: Seconds between two polls of a journal that is sent completely.
+#: Seconds between two polls of a journal whose entries have all been sent.
 _POLL_INTERVAL_SECONDS: Final = 0.5
 
 

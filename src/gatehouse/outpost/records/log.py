@@ -59,7 +59,7 @@ _READ_BYTES: Final = 256 * 1024
 
 class Cursor(NamedTuple):
     """The position of an entry: the journal of its writer, and its sequence number in this journal, which counts from
-    1. The order of cursors is the order of writing, if each process has started after the end of the process before."""
+    1. The order of cursors is the order of writing if each process has started after the end of the previous one."""
 
     journal_id: UUID
     sequence: int

@@ -14,8 +14,8 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.background.jobs import JOBS, Tools
 from gatehouse.platform.changes.change import Change
 
-#: Delays of the runs after the removal. The later runs anonymize records that arrive after the removal: those of
-#: requests that were in progress, and those of outposts, which arrive within a day.
+#: Delays of the runs after the removal. The later runs anonymize records that arrive after the removal: records of
+#: requests that were in progress, and records of outposts, which arrive within a day.
 _RUN_DELAYS: Final = (timedelta(), timedelta(hours=1), timedelta(days=2))
 #: Maximum number of events of one transaction, so that it holds its locks only briefly.
 _MAX_EVENTS_PER_BATCH: Final = 5_000

@@ -55,8 +55,7 @@ class Admission:
     def __init__(self, ports: Ports, *, tries: Counters) -> None:
         self._ports = ports
         self._tries = tries
-        #: the check of administration for each pipeline step up to the caller's steps, in order; None for a step that
-        #: the routes do
+        #: the check for each step of `pipeline.ADMINISTRATION`, in order; None for a step that the routes perform
         self._checks = pipeline.table(
             pipeline.ADMINISTRATION,
             {

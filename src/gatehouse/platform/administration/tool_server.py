@@ -200,7 +200,7 @@ def _scope(request: Request, method: str, path: str, query: str, body: bytes) ->
 
 
 def _check_origin(request: Request, permitted: Collection[str]) -> None:
-    """Raises `OriginRefused`. A program sends no `Origin`."""
+    """Check the header `Origin`, which only browsers send. Raises `OriginRefused`."""
     origins = request.headers.getlist("origin")
     if "*" not in permitted and not set(origins) <= set(permitted):
         raise OriginRefused

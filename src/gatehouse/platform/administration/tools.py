@@ -123,8 +123,8 @@ def operations(document: Document, routers: Iterable[APIRouter]) -> dict[str, Op
 
 
 def _operation(document: Document, route: APIRoute, method: str) -> Operation | None:
-    """Return the tool of a route, or None if it is not in the document, is for certain programs only, does not return
-    JSON, needs a body of another kind, or returns a new secret."""
+    """Return the tool of a route. Return None if the route is not in the document, is for certain programs only, does
+    not use JSON, or returns a new secret."""
     described: Document | None = document["paths"].get(route.path_format, {}).get(method.lower())
     checks = _checks(route.dependant)
     if described is None or checks is None:
@@ -152,7 +152,7 @@ def _operation(document: Document, route: APIRoute, method: str) -> Operation | 
 
 def _checks(dependant: Dependant) -> tuple[Check, ...] | None:
     """Return the checks of the caller, the innermost first. None if the route needs no caller, or if a check needs
-    more than the caller, as those of SCIM and outposts do."""
+    more than the caller, as the checks of SCIM and outposts do."""
     for dependency in dependant.dependencies:
         if is_caller(dependency.call):
             return ()
@@ -201,7 +201,7 @@ def _description_of(parameter: Document) -> Document:
 
 
 def _self_contained(value: Any, schemas: Document, definitions: Document) -> Any:
-    """Return a schema whose references are to `definitions`, and add what they need there."""
+    """Return a schema whose references point to `definitions`, and add the referenced schemas there."""
     if type(value) is list:
         return [_self_contained(item, schemas, definitions) for item in value]
     if type(value) is not dict:

@@ -2,8 +2,7 @@
 
 An event is written in the transaction of the change that caused it. It is marked as dispatched in the transaction in
 which the listeners write their rows. So each listener processes it exactly once, even if a process is killed.
-`keeper.work` lists the listeners. Listeners only write rows; the delivery to other systems starts from these rows
-later.
+`keeper.duties` lists the listeners. Listeners only write rows, from which the delivery to other systems starts later.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

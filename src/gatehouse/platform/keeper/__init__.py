@@ -4,19 +4,15 @@
     drain         the loop: one transaction for each batch, retries with backoff, handling of bad records
     prepare       converts the entries of a batch into rows, without the database
     dlp           DLP findings in a batch
-    minutes       totals by the minute in which the requests ended, for alerts
-    days          totals by day and route, for analytics
-    aliases       totals by hour, model alias and deployment, for the series of usage
-    models        totals by day and model, for the model registry
-    spent         totals by budget
+    rollups       totals of the requests in a batch
     samples       rows of sampled requests
     store         the transaction that stores a batch
-    work          scheduled and queued jobs; they run here if the database is embedded, else in `gatehouse worker`
+    duties        scheduled and queued jobs; they run here if the database is embedded, else in `gatehouse worker`
     housekeeping  jobs that delete old rows
 
 The record of a request is in the journal before its response is complete. The keeper stores it in the database about a
-tenth of a second later. The keeper may be killed at any moment, because the rows of a batch and the new
-positions in the journals are stored in one transaction.
+tenth of a second later. The keeper may be killed at any moment, because the rows of a batch and the new positions in
+the journals are stored in one transaction.
 """
 
 from gatehouse.platform.keeper.process import run

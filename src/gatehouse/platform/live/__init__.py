@@ -1,8 +1,7 @@
 """Live state: data that every worker keeps in memory and that must take effect without a compilation of the policy.
 
-    state     the replica: credentials, kill switches, maintenance and provider health, by key
-    queries   the cross-tenant queries that load the replica, completely at the start and by key later
-    feed      follows the revisions, applies them to the replica, and confirms them
+    replica   credentials, kill switches, maintenance and provider health by key; the queries that load them, completely
+              at the start and by key later; the feed that follows the revisions, and confirms them
     nodes     the list of workers with their confirmed revisions, and the wait for confirmations
 
 A change has a topic and a key (`Change.touch`). The loader of the topic reads the row with that key again, and

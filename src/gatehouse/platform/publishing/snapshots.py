@@ -146,7 +146,7 @@ class Publisher:
         return await asyncio.shield(task)
 
     async def changed(self, tenant_ids: set[str]) -> None:
-        """Recompile those of the tenants' policies that this worker has cached. The others are loaded on demand.
+        """Recompile the policies of these tenants that this worker has cached. Other policies are loaded on demand.
 
         Exceptions of the database propagate. The feed then does not confirm the revision, and tries these tenants
         again.

@@ -68,7 +68,7 @@ class BundleContents(msgspec.Struct, frozen=True, kw_only=True):
     `policy` and `callers` are in the form in which they are sent. `switched_off` contains the ids of models that a kill
     switch has stopped. If credentials are sent, `at_rest` contains them as they are stored: pairs of a provider's id
     and its credentials, sealed under a key of the platform. `digest` is a digest of these four fields. `version` is the
-    revision at which the records were read. A credential besides the default one is named by `credential_key`.
+    revision at which the records were read. `credential_key` gives the name of a credential.
     """
 
     version: int
@@ -118,9 +118,9 @@ def contents(
 ) -> BundleContents:
     """Return the contents of a bundle. `callers` are `CallerRecords` as JSON.
 
-    The result's `policy` has no revision, because the bundle has it as its version, no sealed credentials, and no MCP
-    servers, which outposts do not serve. If
-    `with_credentials` is set, `at_rest` has the sealed credentials of the enabled providers."""
+    Three things are left out of the result's `policy`: the revision, which is the version of the bundle, the sealed
+    credentials, and the MCP servers, because outposts do not serve them. If `with_credentials` is set, `at_rest` has
+    the sealed credentials of the enabled providers."""
     sealed = [
         pair for provider in records.providers if with_credentials and provider.enabled for pair in _at_rest(provider)
     ]

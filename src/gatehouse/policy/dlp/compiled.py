@@ -31,9 +31,9 @@ class CompiledDlpRule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class DlpPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """The compiled DLP policy. `patterns` maps the id of a pattern to rules, `entities` an entity name of the
-    recogniser, and `labels` a semantic label. `matchers` has the built-in matcher, which all organizations use, and the
-    organization's own matcher, if it has patterns."""
+    """The compiled DLP policy. `patterns` maps ids of patterns to rules, `entities` maps entity names of the recogniser
+    to rules, and `labels` maps semantic labels to rules. `matchers` has the built-in matcher, which all organizations
+    use, and the organization's own matcher, if it has patterns."""
 
     enabled: bool
     #: whether a person decides about the action `prompt` (feature flag `human_in_loop`); otherwise `prompt` blocks

@@ -120,7 +120,7 @@ def evaluate(program: cel.Program, context: cel.Context) -> bool:
         result = program.execute(context)
     except (KeyboardInterrupt, SystemExit):
         raise
-    # A panic of the evaluator is not an `Exception`. It must not prevent that the request is recorded.
+    # A panic of the evaluator is not an `Exception`. The request must be recorded even after a panic.
     except BaseException as error:
         raise ConditionFailed(_message(error)) from None
     if type(result) is not bool:
@@ -169,8 +169,8 @@ def _validate(condition: str) -> set[str]:
 
 
 def _names_fields(tokens: Sequence[str]) -> bool:
-    """Return whether a condition names a field wherever it uses the variable of tool calls. So its text shows whether
-    it reads the arguments."""
+    """Return whether a condition names a field wherever it uses the variable of tool calls. The text of such a
+    condition shows whether it reads the arguments."""
     return all(
         tokens[n + 1 : n + 2] == ["."] and tokens[n + 2 : n + 3] and tokens[n + 2] in EXAMPLES[TOOL_CALL]
         for n, word in enumerate(tokens)

@@ -186,5 +186,6 @@ def _evaluate(rule: PolicyRule, context: cel.Context) -> RuleResult | None:
 
 
 def matched(result: RuleResult) -> bool:
-    """Return whether a result is treated as matched. A rule with the action BLOCK also is if its evaluation failed."""
+    """Return whether a result is treated as matched. If the evaluation of a rule failed, it is treated as matched only
+    if its action is BLOCK."""
     return result.result == "matched" or (result.result == "failed" and result.rule.action == "BLOCK")

@@ -13,8 +13,8 @@ from gatehouse.portal.keys import authorities
 #: Maximum number of serial numbers that the platform accepts for one outpost. If there are more valid certificates, the
 #: oldest ones are not sent.
 _MAX_SERIALS: Final = 10
-#: No outpost is reported as stale for this time after the start, because the portal could not receive heartbeats
-#: before.
+#: No outpost is reported as stale for this time after the start, because the portal could not receive heartbeats while
+#: it did not run.
 _GRACE_SECONDS: Final = 90.0
 _STARTED_AT: Final = time.monotonic()
 

@@ -181,9 +181,9 @@ class SignInProvider:
         return self._configuration
 
     async def _fetch_configuration(self) -> dict[str, Any]:
-        """Returns the provider's configuration. Raises `PortalIdpUnavailable` if there is no response, or one with
-        status 429 or 5xx, or one that is not JSON, and
-        `NotAProvider` if the response is not the configuration of an OpenID provider with PKCE."""
+        """Returns the provider's configuration. Raises `PortalIdpUnavailable` if there is no response, if its status is
+        429 or 5xx, or if it is not JSON. Raises `NotAProvider` if the response is not the configuration of an OpenID
+        provider with PKCE."""
         status, response = await self._request("GET", "/.well-known/openid-configuration")
         if status >= 500 or status == 429:
             raise PortalIdpUnavailable

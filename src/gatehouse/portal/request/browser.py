@@ -30,7 +30,8 @@ INVITATION_PATH: Final = "/invitation"
 ORGANIZATIONS_PATH: Final = "/organizations"
 #: The platform has to authenticate the person again this time after a sign-in.
 SIGNED_IN_SECONDS: Final = 12 * 3600
-#: Paths at which a sign-in may end. Other paths and queries are refused, so that the portal is no open redirect.
+#: Paths at which a sign-in may end. Other paths and queries are refused, so that the portal does not redirect to other
+#: sites.
 PAGE_PATHS: Final = frozenset({"/", HOME_PATH, "/settings", INVITATION_PATH, ORGANIZATIONS_PATH})
 #: Maximum number of sign-ins in progress in one browser. If there are more, the oldest ones are deleted.
 _MAX_SIGN_INS_IN_PROGRESS: Final = 5

@@ -31,8 +31,8 @@ _ESCAPED: Final = re.compile(r"\\[nrt]")
 
 
 class Tagger:
-    """The tagger. It runs the model for each text separately. The quantized sums of a batch would depend on all its
-    texts, but the findings in a text must not depend on other texts."""
+    """Finds names with the network. Runs the model for each text separately. The quantized sums of a batch would depend
+    on all its texts, but the findings in a text must not depend on other texts."""
 
     def __init__(self, data: Path) -> None:
         options = onnxruntime.SessionOptions()

@@ -1,4 +1,4 @@
-"""Knows from the name of a Claude model what its versions accept.
+"""Determines what a Claude model accepts, from the model's name.
 
 Anthropic describes this in its migration guides, the pages on thinking and effort, and the page on tool choice.
 """
@@ -15,7 +15,7 @@ _FAMILY_FIRST: Final = re.compile(
 _VERSION_FIRST: Final = re.compile(
     r"claude-(?P<major>\d{1,2})(?:[-.](?P<minor>\d{1,2}))?(?!\d)(?:-(?P<family>[a-z]+))?", re.IGNORECASE
 )
-#: a model without a version, which precedes those of version 5
+#: a model whose name has no version; it is older than version 5
 _MYTHOS_PREVIEW: Final = re.compile(r"claude-mythos-preview", re.IGNORECASE)
 _MAX_CACHED_NAMES: Final = 1024
 
@@ -73,8 +73,8 @@ class Claude(NamedTuple):
 
     @property
     def least_thinking(self) -> str:
-        """The `thinking.type` that switches thinking off, or off as far as the model allows. Not for models that always
-        think."""
+        """The `thinking.type` that disables thinking, or limits it as far as the model allows. Not for models that
+        always think."""
         return "between_tools" if self.family == "sonnet" and self.version >= _FIRST_OF_55 else "disabled"
 
     @property

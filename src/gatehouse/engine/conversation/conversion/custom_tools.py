@@ -1,4 +1,7 @@
-"""Converts custom tools, whose input is any text, to functions with one string parameter, and their calls back."""
+"""Converts custom tools to functions, and calls of these functions back to calls of the custom tools.
+
+The input of a custom tool is any text. The function has this text as its only parameter.
+"""
 
 import re
 from collections.abc import Mapping
@@ -13,11 +16,11 @@ INPUT: Final = "input"
 _SYNTAXES: Final = {"lark": "Lark grammar", "regex": "regular expression"}
 #: the beginning of the arguments, up to the first character of the input
 _OPENING: Final = re.compile(r'\s*\{\s*"input"\s*:\s*"')
-#: a beginning that may become `_OPENING` with more characters
+#: maximum length of an `_OPENING`; longer arguments without one do not have the expected form
 _MAX_OPENING_CHARACTERS: Final = 64
-#: Complete characters and escapes of a JSON string. A high surrogate is complete with the low one, or when no low one
-#: follows. Some models write control characters and backslashes as they are, which JSON does not permit: an unknown
-#: escape is its own text.
+#: Complete characters and escapes of a JSON string. A high surrogate is complete together with its low surrogate, or if
+#: something else follows. Some models do not escape control characters and backslashes as JSON requires, so an unknown
+#: escape is read as plain text.
 _COMPLETE: Final = re.compile(
     r"""(?: [^"\\]++
         | \\[^u]
@@ -53,8 +56,8 @@ def arguments_of(text: str) -> str:
 
 
 def input_of(arguments: str) -> str:
-    """Return the input of a call, the same as `InputReader`. Arguments without the parameter are the input themselves:
-    some models write it without JSON."""
+    """Return the input of a call, as `InputReader` reads it. Arguments without the parameter are themselves the input,
+    because some models write the input without JSON."""
     reader = InputReader()
     reader.push(arguments)
     reader.finish()
@@ -62,8 +65,8 @@ def input_of(arguments: str) -> str:
 
 
 class InputReader:
-    """Reads the input from arguments that arrive in pieces. Arguments that end within the input, at the output limit,
-    give its beginning."""
+    """Reads the input from arguments that arrive in pieces. If the output limit cuts the arguments off within the
+    input, the result is the beginning of the input."""
 
     __slots__ = ("_arguments", "_input", "_is_in_text", "_is_read", "_pending")
 
@@ -75,7 +78,7 @@ class InputReader:
         #: characters that are not decoded yet
         self._pending = ""
         self._is_in_text = False
-        #: whether no further piece changes the input before the end
+        #: whether further pieces are ignored until `finish`
         self._is_read = False
 
     @property

@@ -18,8 +18,8 @@ becomes `high`, and thinking that is off becomes `low`, because some models of O
 minimum of Anthropic, no budget is sent.
 
 Models without reasoning refuse these fields, so the fields are only sent to reasoning models. The catalog's capability
-`reasoning` says whether a model is one. If the catalog does not say, the model's name decides; Mistral then gets no
-effort. OpenAI's own field is an exception: between two APIs that have it, it is sent as it is.
+`reasoning` says whether a model is one. If the catalog does not say, the model's name decides, except that Mistral gets
+no effort. `reasoning_effort` is always sent unchanged between two APIs that have this field.
 """
 
 import re
@@ -157,7 +157,7 @@ def for_anthropic(
 
 
 def _with_level(level: str | None, model: Claude, must_call: bool) -> ClaudeThinking:
-    """Return the fields of a model with `output_config.effort`."""
+    """Return the fields for a model that accepts `output_config.effort`."""
     anthropic = _ANTHROPIC_LEVELS.get(level or "")
     if anthropic == "xhigh" and not model.has_xhigh:
         anthropic = "max"

@@ -1,4 +1,4 @@
-"""Converts images as URLs, including `data:` URLs, to and from the internal form."""
+"""Converts the URLs of images, including `data:` URLs, to and from the internal form."""
 
 from typing import Any
 

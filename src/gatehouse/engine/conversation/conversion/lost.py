@@ -20,15 +20,15 @@ HEADER: Final = "X-Gateway-Dropped"
 #: bounds of the header
 MAX_NAMES: Final = 32
 MAX_CHARACTERS: Final = 512
-#: ends a header that names not all fields
+#: ends a header that does not name all lost fields
 _MORE: Final = "..."
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]{0,63}\Z")
-#: replaces a name that does not have the form of a field's name, and could be any text
+#: replaces a name that does not have the form of a field's name, because it could be any text
 _UNPRINTABLE: Final = "?"
 #: fields of `Sampling`, and optional fields of `Request`, that not all APIs have
 _SAMPLING: Final = ("temperature", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty", "stop")
 _OPTIONS: Final = ("user", "prompt_cache_key", "response_format", "effort", "betas")
-#: values with which a field changes nothing, besides null, false and empty ones
+#: values with which a field has no effect, in addition to null, false and empty values
 _HARMLESS: Final[Mapping[str, tuple[Any, ...]]] = {
     "n": (1,),
     "top_logprobs": (0,),

@@ -1,8 +1,8 @@
 """Places system messages for providers that take them only before the conversation.
 
-The texts of the messages before it become the system prompt. The place of a later one has a meaning (for example "the
-remaining tokens: 1000"), so it stays there as a text of the user with a mark. Moved to the front, it would also change
-the beginning of each request, which providers cache.
+The texts of system messages before the conversation become the system prompt. The position of a later system message
+has a meaning (for example "the remaining tokens: 1000"), so the message stays there, as a marked text of the user.
+Moving it to the front would also change the beginning of each request, which providers cache.
 """
 
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ def has_later(messages: Sequence[FormMessage]) -> bool:
 
 
 def placed(request: Request) -> Request:
-    """Return the request with system messages at its beginning only. Later ones are the user's. One between the calls
-    of tools and their results follows the results, because no message may separate them."""
+    """Return the request with system messages at its beginning only. Later ones become messages of the user. A system
+    message between tool calls and their results is moved after the results, because no message may separate them."""
     if not has_later(request.messages):
         return request
     written: list[FormMessage] = []

@@ -1,7 +1,7 @@
 """Decodes a client's body to a validated dict. Every error is a 400 that identifies the field, never a 5xx.
 
-The dict has the whole content of the bytes: a duplicate field is refused, because a provider might use its other value.
-So the client's own bytes can be forwarded if no stage has changed the body.
+The dict has the whole content of the bytes, so the client's own bytes can be forwarded if no stage has changed the
+body. A duplicate field is refused, because the provider might use the value that the gateway has not read.
 """
 
 import json
@@ -19,14 +19,14 @@ from gatehouse.engine.conversation.errors import InvalidField, MalformedCall, Ne
 MAX_DEPTH = 100
 MAX_MODEL_NAME_CHARACTERS = 256
 MAX_FALLBACKS = 16
-#: top-level fields of a body; no provider has a quarter of that
+#: maximum number of top-level fields of a body; no provider defines a quarter of that
 MAX_FIELDS = 256
 
-#: the error for a larger body does not name the duplicate field: the search would delay other requests
+#: largest body in which a duplicate field is searched for its name; a longer search would delay other requests
 _MAX_SEARCHED_BYTES: Final = 64 * 1024
 _SPACES: Final = b" \t\r\n"
 #: Strings and the separators between them in a list, after escaped quotation marks are removed. A long list is one
-#: match and, without backtracking, takes no memory.
+#: match, which takes no memory because the regex does not backtrack.
 _STRINGS: Final = re.compile(rb'(?:"[^"]*+"[, \t\r\n]*+)++')
 #: a number that may have more digits than a float
 _LONG_NUMBER: Final = re.compile(rb"[0-9.]{16}|[eE][+-]?[0-9]{3}")
@@ -111,8 +111,8 @@ def _json_error_message(error: Exception) -> str:
 
 
 def _is_exact(body: bytes, read: bytes) -> bool:
-    """Return whether decoding kept all digits of all numbers. Raises `InvalidField` for a duplicate field: decoding
-    keeps one of the two, so that the re-encoded body has fewer colons."""
+    """Return whether decoding kept all digits of all numbers. Raises `InvalidField` for a duplicate field. Decoding
+    keeps only one value of such a field, so the re-encoded body has fewer colons."""
     original, reencoded = _outside_strings(body), _outside_strings(read)
     if original.count(b":") != reencoded.count(b":"):
         _refuse_duplicate(body)

@@ -45,6 +45,6 @@ def _requirement(message: str) -> str:
 
 
 def _alternatives(kinds: list[str]) -> str:
-    # Integers are numbers.
+    # Integers are numbers, so the type `number` includes them.
     names = [_TYPES.get(kind, kind) for kind in kinds if not (kind == "int" and "float" in kinds)]
     return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,7 +1,7 @@
 """Reads and writes bodies of the type `multipart/form-data` (RFC 7578).
 
-A body is read once, in linear time. Files are views of it, without a copy. What two parsers could read differently is
-refused: a value, a header or a parameter of a header that occurs twice, and transfer encodings.
+A body is read once, in linear time. Files are views of the body, not copies. A form that two parsers could read
+differently is refused: a value, a header or a parameter of a header occurs twice, or a part has a transfer encoding.
 """
 
 import re

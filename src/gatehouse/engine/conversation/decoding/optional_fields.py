@@ -7,7 +7,8 @@ from gatehouse.engine.conversation.errors import InvalidField
 
 
 def word(value: Any) -> str | None:
-    """Return a string, and None for a value of any other type. Sets and dicts cannot look up objects and lists."""
+    """Return the value if it is a string, else None. The result can be looked up in sets and dicts, where an object or
+    a list raises an error."""
     return value if isinstance(value, str) else None
 
 

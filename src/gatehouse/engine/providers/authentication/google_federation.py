@@ -1,5 +1,5 @@
-"""Workload identity federation of Google Cloud (RFC 8693): exchanges a token of another identity provider, read from a
-file or a URL, for an access token of Google, directly or by impersonating a service account.
+"""Workload identity federation of Google Cloud (RFC 8693): exchanges a token of another identity provider for an access
+token of Google, directly or by impersonating a service account. The first token is read from a file or a URL.
 
 The configuration of the federation names files and URLs, so only the operator's environment can set it.
 """

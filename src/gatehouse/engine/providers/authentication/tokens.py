@@ -143,8 +143,8 @@ async def fetch_token(
 async def post(
     outbound: Outbound, url: str, headers: Mapping[str, str], body: bytes, *, egress: EgressPolicy | None = None
 ) -> bytes:
-    """Send a POST to a token endpoint and return the body of its answer. `egress` is the organization's policy if it
-    has set the address. Raises `NotAvailable` and `OutboundFailed`."""
+    """Send a POST to a token endpoint and return the body of its answer. `egress` is the organization's egress policy
+    if the organization has set the address. Raises `NotAvailable` and `OutboundFailed`."""
     limit = _REQUEST_TIMEOUT_SECONDS
     request = OutboundRequest(
         method="POST", url=url, headers=headers, body=body, connect_timeout=limit, first_byte_timeout=limit,

@@ -35,7 +35,7 @@ _LIST_VERSION: Final = "2023-03-15-preview"
 _NEWER_FIELDS_VERSION: Final = "2024-09-01"
 #: Operations that only version 1 of the API has.
 _VERSION_1_OPERATIONS: Final = frozenset({"responses", "compact", "input_tokens"})
-#: Path suffixes of URLs that Azure's pages offer to copy, of a deployment or of another API.
+#: Ends of the URLs that Azure's pages offer to copy: the path of a deployment or of another API.
 _PATH_SUFFIX: Final = re.compile(r"(?:/openai(?:/.*)?|/+)\Z", re.DOTALL)
 
 
@@ -125,8 +125,8 @@ class AzureOpenAI(OpenAIWire):
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
     ) -> Sequence[ProviderModel]:
-        """Return the deployments. Resources that no longer list them answer 404, which also shows that they are
-        available."""
+        """Return the deployments. A resource that no longer lists them answers 404, which also shows that the resource
+        is available."""
         url = f"{self.base_url(record.config)}/deployments?api-version={_LIST_VERSION}"
         carrier = self.carrier(outbound, record, secret)
         listed = await fetch(carrier, url, self.headers(secret), record, _Deployments)

@@ -1,5 +1,5 @@
-"""Amazon Bedrock. Chats use Converse, one dialect for the models of all vendors. Calls are signed, with keys or with
-the role of the machine, or have a Bedrock API key; streams have AWS's binary framing."""
+"""Amazon Bedrock. Chats use Converse, one dialect for the models of all vendors. Calls have a Bedrock API key, or are
+signed with keys or with the role of the machine. Streams have AWS's binary framing."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,10 +27,10 @@ from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
 _SERVICE: Final = "bedrock"
 #: Characters that the HTTP client sends unchanged in a path, so that the signed path is the sent one.
 _SAFE_PATH_CHARACTERS: Final = "!$&'()*+,;=:@"
-#: Header of InvokeModel, whose body has the vendor's format: Cohere's reports no tokens.
+#: Header in which InvokeModel reports the input tokens. Its body has the vendor's format; Cohere's has no token count.
 _INPUT_TOKENS_HEADER: Final = "x-amzn-bedrock-input-token-count"
 _COUNT: Final = re.compile(r"\d{1,9}", re.ASCII)
-#: The regions of an inference profile, before the model's own id. Tokens are counted by the model's own id.
+#: The regions before the model's id in the id of an inference profile. Tokens are counted under the model's id alone.
 _PROFILE: Final = re.compile(r"^[a-z-]{2,8}\.(?=anthropic\.)")
 
 
@@ -94,7 +94,7 @@ class Bedrock(Wire):
         if api_key := secret.get("api_key"):
             return BedrockCarrier(outbound, BedrockApiKey(api_key))
         key = secret.get("cloud_secret_access_key")
-        # A further credential has an id of its own.
+        # Each credential other than the default one has its own key id.
         key_id = secret.get("cloud_access_key_id") or config.cloud_access_key_id
         if not key_id or not key:
             raise ProviderNotConfigured("cloud_access_key_id")

@@ -20,7 +20,7 @@ class _ByType(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct, rename="camel"):
-    """An answer of either vendor. Cohere's has no token count: a header has it."""
+    """An answer of either vendor. Cohere's has no token count, which is in a header instead."""
 
     embedding: _Vector | None = None
     input_text_token_count: int | None = None

@@ -20,7 +20,7 @@ from gatehouse.engine.providers.bedrock.web_identity import assume_role
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.outbound.metadata import MetadataRequest, request_metadata
 
-#: Name of the sessions of a role, unless the environment specifies them.
+#: Name of a role's session, unless the environment specifies another.
 _SESSION_NAME: Final = "gatehouse"
 _CONTAINER_URL: Final = "http://169.254.170.2"
 _INSTANCE_URL: Final = "http://169.254.169.254"

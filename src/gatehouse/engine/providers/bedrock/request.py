@@ -63,8 +63,8 @@ _UNWRITTEN: Final = frozenset(
         "signature", "format_strict", "later_system",
     }
 )  # fmt: skip
-#: Features of Anthropic's API that Bedrock accepts, and that change something in a converted call: the versions of the
-#: models from the first that has the feature to the last that needs it to be enabled; None: no last one.
+#: Features of Anthropic's API that Bedrock accepts, and that have an effect on a converted call. Each is enabled from
+#: the first version of a model that has it to the last that needs this; None: there is no last version.
 _BETAS: Final[Mapping[str, tuple[tuple[int, int], tuple[int, int] | None]]] = {
     "context-1m-2025-08-07": ((4, 0), None),
     "interleaved-thinking-2025-05-14": ((4, 0), None),
@@ -181,7 +181,7 @@ def _write_image(image: Image, path: str) -> dict[str, Any]:
 
 
 class _DocumentNames:
-    """Names documents, which Bedrock accepts only with different names of certain characters."""
+    """Names documents. Bedrock requires a different name for each, and accepts only certain characters."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
@@ -217,9 +217,9 @@ def _write_system(request: Request) -> list[dict[str, Any]]:
 
 
 def _write_tools(request: Request) -> dict[str, Any] | None:
-    """Return the tools that the request declares, and those that its messages call, which Converse requires.
+    """Return the tools that the request declares, and those that its messages call, because Converse requires both.
 
-    Called tools that the request does not declare have a name only. With the choice `none` the request's tools are
+    A called tool that the request does not declare has only a name. With the choice `none`, the request's tools are
     left out if the messages call no tool."""
     called = dict.fromkeys(_called_tools(request.messages))
     choice = request.tool_choice
@@ -281,7 +281,7 @@ def _betas(request: Request) -> list[str]:
 
 
 def _thinking(request: Request) -> ClaudeThinking:
-    """Return what the request sends about thinking; only Anthropic's models have fields for it here."""
+    """Return the fields about thinking. On Bedrock, only Anthropic's models have such fields."""
     return thinking(request) if _is_anthropic(request.model) else ClaudeThinking({})
 
 

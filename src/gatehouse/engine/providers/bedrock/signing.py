@@ -1,7 +1,7 @@
 """Computes AWS Signature Version 4 for one JSON request.
 
-A signature takes five HMACs, so no SDK is needed, which would contain models of all services. The tests compare the
-signatures with those of the SDK.
+A signature takes five HMACs, so the gateway does not need AWS's SDK, which contains descriptions of all services. The
+tests compare the signatures with those of the SDK.
 """
 
 import hashlib

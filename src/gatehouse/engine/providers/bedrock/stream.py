@@ -69,7 +69,7 @@ class Reader:
     __slots__ = ("_tools", "_without_arguments")
 
     def __init__(self) -> None:
-        #: content block to tool call
+        #: index of a tool call, by the index of its content block
         self._tools: dict[int, int] = {}
         #: blocks of tools whose arguments have not been received
         self._without_arguments: set[int] = set()

@@ -28,7 +28,7 @@ class Binary:
     lost_parts: tuple[str, ...] = ()
 
     def __init__(self) -> None:
-        #: the first bytes, until there are enough of them to tell a recording from a text
+        #: the first bytes, until there are enough of them to distinguish a recording from a text
         self._beginning: bytes | None = b""
         self._latest = b""
         self.complete = False

@@ -1,7 +1,7 @@
 """One attempt at one candidate: sends the call in the provider's dialect, and returns the answer in the client's.
 
-If both dialects are the same, bytes pass unchanged: those of the call unless a stage changed it, and those of the
-answer except for the model's name, which is replaced by the one that the client requested. Otherwise both are converted
+If both dialects are the same, bytes pass unchanged, with two exceptions: a stage may have changed the call, and the
+model's name in the answer is replaced by the name that the client requested. Otherwise call and answer are converted
 through the internal form.
 """
 
@@ -225,7 +225,7 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties, output_li
                 body[native.limit_field] = limit
             limit = None
         if limit is not None:
-            # Under the field name that this kind uses.
+            # Kinds differ in the name of the field.
             body |= _limit_fields(limit, call, kind)
         stream = Binary() if call.answer_form == "binary" else Passing(tap) if call.stream else None
     else:
@@ -249,8 +249,8 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties, output_li
 def _fitted(
     body: dict[str, Any], dropped: str, call: ModelCall, candidate: Candidate, parties: _Parties
 ) -> tuple[dict[str, Any], str]:
-    """Return the body for the provider's configuration and quirks, and the header with the names of the fields that it
-    does not receive."""
+    """Return the body for the provider's configuration and quirks, and the header with the names of the fields that the
+    provider does not receive."""
     config = candidate.provider.config
     fitted = parties.kind.fit(body, _target(call, candidate, parties.operation), config)
     if config.quirks is None or parties.operation != "chat":

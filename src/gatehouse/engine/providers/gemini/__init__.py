@@ -1,4 +1,4 @@
-"""Google's Gemini API. It has a header of its own for the key; the path contains the model and the operation."""
+"""Google's Gemini API. It has its own header for the key, and the path contains the model and the operation."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
@@ -85,5 +85,5 @@ class Gemini(Wire):
 
 
 def resource(model: str) -> str:
-    """Return a model's full resource name. Models that a customer tuned have another prefix than Google's own."""
+    """Return a model's full resource name. Models that a customer has tuned already have a prefix in their name."""
     return model if "/" in model else f"models/{model}"

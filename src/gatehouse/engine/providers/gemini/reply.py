@@ -136,8 +136,8 @@ class GeminiAnswer(msgspec.Struct, rename="camel"):
         return tuple(name for name in names if name is not None)
 
     def finish(self, *, called: bool) -> Finish | None:
-        """Return the finish reason; None if the model has not stopped. `called`: the model called a tool, for which
-        Gemini has no reason of its own. Raises `NotConvertible` if the output is malformed."""
+        """Return the finish reason; None if the model has not stopped. `called`: the model called a tool. Gemini has no
+        separate finish reason for this. Raises `NotConvertible` if the output is malformed."""
         if self.blocked:
             return "content_filter"
         reason = self.candidates[0].finish_reason if self.candidates else None

@@ -27,12 +27,12 @@ from gatehouse.engine.conversation.form import (
     ToolResult,
 )
 
-#: Google's placeholder for a missing signature, of another model's call or of a client that dropped it.
+#: Google's placeholder for a signature that is missing, because another model made the call or the client dropped it.
 SIGNATURE_PLACEHOLDER: Final = "skip_thought_signature_validator"
 #: Models that require no signatures.
 _MODELS_WITHOUT_SIGNATURES: Final = re.compile(r"(?:models/)?gemini-[12]\b")
 
-#: the end of the hosts of files in a provider's account
+#: the end of the host names of files in a provider's account
 _OWN_HOSTS: Final = "generativelanguage.googleapis.com"
 
 _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
@@ -139,8 +139,8 @@ def _write_file(part: Image | Document, path: str) -> dict[str, Any]:
 
 
 def _is_public(url: str) -> bool:
-    """Return whether the URL refers to no file of the provider's account, such as an uploaded file or a storage bucket:
-    Google would read it with the gateway's rights."""
+    """Return whether the URL is a web address outside the provider's account. Google would read a file in the account,
+    such as an uploaded file or one in a storage bucket (`gs://`), with the gateway's rights."""
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").rstrip(".")

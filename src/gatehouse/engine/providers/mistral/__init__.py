@@ -1,5 +1,4 @@
-"""Mistral's own API. It resembles OpenAI's but refuses unknown fields, so that every body is written in its own
-dialect."""
+"""Mistral's own API. It resembles OpenAI's but refuses unknown fields, so bodies are written in Mistral's dialect."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -14,7 +13,7 @@ from gatehouse.policy.catalog import ProviderRecord
 
 
 class _Capabilities(msgspec.Struct, frozen=True):
-    """What the list says about a model; None: nothing."""
+    """The capabilities of a model in the list; None: not stated."""
 
     vision: bool | None = None
     completion_chat: bool | None = None
@@ -61,5 +60,5 @@ class Mistral(OpenAIWire):
     ) -> Sequence[ProviderModel]:
         url = self.base_url(record.config) + self.models
         listed = await fetch(outbound, url, self.headers(secret), record, _ModelList, failure=self.failure)
-        # Aliases are listed as models of their own; an id may be listed twice.
+        # Mistral lists its aliases as separate models, and may list an id twice.
         return list({model.id: model.to_provider_model() for model in listed.data}.values())

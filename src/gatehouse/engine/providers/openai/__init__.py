@@ -16,7 +16,7 @@ class OpenAI(OpenAIWire):
     credential_fields = (API_KEY,)
     home = "https://api.openai.com/v1"
     responses_api = True
-    # Its current models have no text completions: these are sent as chats.
+    # OpenAI's current models have no text completions, so calls for text completions are sent as chats.
     dialects: Mapping[str, str] = openai_dialects(
         "chat", "embeddings", "moderations", "image_generation", "image_edit", "image_variation", "transcription",
         "translation", "speech",
@@ -25,7 +25,7 @@ class OpenAI(OpenAIWire):
     limit_field = "max_completion_tokens"
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
-        # Reasoning models refuse the older field of the limit; all current models accept this one.
+        # Reasoning models refuse `max_tokens`. All current models accept `max_completion_tokens`.
         if "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         return body

@@ -1,4 +1,4 @@
-"""The sandbox's answers that are whole JSON objects, for operations beside chats. They depend on the request only."""
+"""The sandbox's answers for operations other than chats: whole JSON objects that depend on the request only."""
 
 import base64
 import struct

@@ -35,7 +35,7 @@ _OTHER_DIALECTS: Final[Mapping[str, str]] = {"chat": "gemini_generate", "embeddi
 _COUNTING_MODEL: Final = "count-tokens"
 #: A tuned model, which has an endpoint of its own.
 _ENDPOINT: Final = re.compile(r"endpoints/\d+")
-#: Locations of several regions. Their host names have another form.
+#: Locations that consist of several regions. Their host names have another form.
 _MULTI_REGIONS: Final = frozenset({"us", "eu"})
 
 
@@ -106,7 +106,7 @@ class VertexAI(Wire):
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
     ) -> Sequence[ProviderModel]:
         """Return Google's and Anthropic's models. The lists are the same for all projects. A model of Anthropic can be
-        called after it has been enabled in the project."""
+        called only after it has been enabled in the project."""
         carrier = self.carrier(outbound, record, secret)
         return await list_publisher_models(carrier, self.base_url(record.config), record, self.failure)
 
@@ -124,6 +124,6 @@ def _method(target: ProviderTarget) -> tuple[str, str]:
     if target.operation == "count_tokens":
         return "v1", f"{path}:countTokens"
     if target.model.startswith("gemini"):
-        # Version 1 has no embeddings of several texts by these models.
+        # Version 1 of the API cannot embed several texts in one call with these models.
         return "v1beta1", f"{path}:batchEmbedContents"
     return "v1", f"{path}:predict"

@@ -181,8 +181,8 @@ class DeploymentLoads:
         if deployment.tokens_per_minute is not None:
             place.cancel_reservation()
         if taken.rate.limit == 0:
-            # The workers do not share their counters now, and this one has no part of the limit. The next request may
-            # find them shared, or reach a worker with a part.
+            # The workers do not share their counters now, and this worker has no part of the limit. When the client
+            # tries again, the counters may be shared, or the request may reach a worker that has a part.
             return BUSY_SECONDS
         load.full_until = now + taken.retry_after
         return float(taken.retry_after)
@@ -198,8 +198,7 @@ class DeploymentLoads:
         return load.tokens.used + tokens > self._part(deployment.tokens_per_minute, load)
 
     def _part(self, limit: int, load: DeploymentLoad) -> int:
-        """Return this worker's part of a limit. It is 0 if the limit is below the number of workers and others have
-        it."""
+        """Return this worker's part of a limit. A limit below the number of workers leaves 0 for some of them."""
         workers = self._ports.workers
         if workers == 1:
             return limit

@@ -85,7 +85,7 @@ async def of_error(x: CallRequest, error: Refusal, ports: Ports) -> Refusal:
 
 
 def guard(x: CallRequest, dialect: Dialect, ports: Ports) -> StreamGuard | None:
-    """Return the inspection of a stream, or None if the bytes of the stream pass unchanged: DLP is off, or they are a
+    """Return the inspection of a stream, or None if its bytes pass unchanged, because DLP is off or they are a
     recording."""
     if x.inspection is None or x.call.answer_form == "binary":
         return None
@@ -100,9 +100,9 @@ def stream_hold(x: CallRequest, hit: Hit, ports: Ports) -> Hold:
 
 async def await_approval(x: CallRequest, hold: Hold, ports: Ports) -> Verdict:
     """Wait for the decision, and record it. Return `ALLOW` or a refusal. A request that is cancelled while it waits is
-    treated as not approved. Token counts are never approved: no approval is requested for them. A call of a tool has no
-    dialect."""
+    treated as not approved. For token counts, no approval is requested, and a refusal is returned."""
     is_approved = False
+    # A call of a tool has no dialect.
     dialect = DIALECTS.get(x.call.dialect)
     try:
         if dialect is None or dialect.operation != "count_tokens":

@@ -1,7 +1,7 @@
-"""Binds what a provider keeps for a call of the Responses API to the caller (docs/clients.md).
+"""Binds responses and items that a provider keeps for calls of the Responses API to the caller (docs/clients.md).
 
-The ids that a client receives are bound to its organization and user. A follow-up with another's id, or with an id that
-the gateway did not make, is refused. The call continues with the provider's ids.
+The ids that a client receives are bound to its organization and user. A follow-up with the id of another user, or with
+an id that the gateway did not make, is refused. The call continues with the provider's ids.
 """
 
 from collections.abc import Mapping

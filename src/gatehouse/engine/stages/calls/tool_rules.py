@@ -21,7 +21,7 @@ from gatehouse.policy.rules.evaluation import context_of, decide
 #: Field of the body in which the stages see the arguments. Content filters read the topics of this field. No stage
 #: treats it specially, as it would `input` or `text`.
 ARGUMENTS: Final = "query"
-#: the most bytes of arguments that rules evaluate, because an evaluation does not yield to other requests
+#: maximum size of arguments that rules evaluate, because an evaluation does not yield to other requests
 MAX_ARGUMENT_BYTES: Final = 64 * 1024
 
 

@@ -16,7 +16,7 @@ def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
     # A scanned text has no dialect.
     operation = "chat" if dialect is None else dialect.operation
     if operation in {"chat", "count_tokens", "kept_response"}:
-        # Every provider has chats, and tokens are estimated where a provider does not count them.
+        # Every provider offers chats, and the gateway estimates tokens if a provider does not count them.
         return ALLOW
     kind = KINDS.get(candidate.provider.kind)
     if kind is None:

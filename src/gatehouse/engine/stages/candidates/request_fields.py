@@ -1,7 +1,7 @@
 """Refuses calls with fields that the organization does not allow (docs/request-fields.md).
 
-Every candidate is judged, because the table depends on the kind of provider (local servers have fewer guards), and a
-translated call has none."""
+Every candidate is judged, because the table of guards depends on the kind of provider (local servers have fewer
+guards), and a converted call has no guards."""
 
 from typing import Final
 
@@ -28,7 +28,7 @@ from gatehouse.policy.catalog import Candidate
 
 #: Value of the field `kind` in the events.
 KIND: Final = "request_field"
-#: What a body with an id of a stored object that is no file contains, by the client's dialect.
+#: Bytes of every body with the id of a stored object other than a file, by the client's dialect.
 _SIGNS: Final = {"openai_chat": b'"audio"', **dict.fromkeys(WITH_ITEMS, b"container_id")}
 #: Maximum number of unknown fields in the record of a request.
 _MAX_RECORDED_FIELDS: Final = 16
@@ -98,8 +98,8 @@ def reason_of(name: str) -> str:
 
 
 def _guards(x: CallRequest, candidate: Candidate) -> Guards:
-    """Return the table of the candidate's provider. It is empty if the call is translated into the provider's dialect,
-    because a translated call has only known fields."""
+    """Return the table of the candidate's provider. It is empty if the call is converted to the provider's dialect,
+    because a converted call has only known fields."""
     kind, client = KINDS.get(candidate.provider.kind), DIALECTS[x.call.dialect]
     if kind is None:
         return NO_GUARDS
@@ -111,18 +111,18 @@ def _guards(x: CallRequest, candidate: Candidate) -> Guards:
 
 
 def _may_have_references(dialect: str, came: bytes) -> bool:
-    """Return whether the client's bytes may have an id of a stored object, also with escapes. The search is faster than
-    reading all messages."""
+    """Return whether the client's bytes may contain the id of a stored object. A name with escapes is also found. The
+    search is faster than reading all messages."""
     sign = _SIGNS.get(dialect)
     return b"file_id" in came or b"\\u" in came or (sign is not None and sign in came)
 
 
 def _with_references(x: CallRequest, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-    """Return the uncommon fields of a call, with ids of stored objects. Records those that are unknown."""
+    """Return the uncommon fields of a call, and the ids of stored objects in it. Records unknown fields."""
     dialect, body = x.call.dialect, x.call.body
     if fields:
-        # One of them may be a hosted tool.
         _record_unknown(x, fields)
+        # Only hosted tools, which are uncommon fields, refer to stored objects.
         left_out = () if x.call.native is None else x.call.native.left_out
         fields = (*fields, *tool_references(dialect, body, left_out))
     return (*fields, *references(dialect, body))

@@ -22,7 +22,7 @@ def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
         try:
             DIALECTS[x.call.dialect].refuse_unconvertible(x.call)
             if x.derived.fields:
-                # One of them may be a hosted tool, which cannot be converted.
+                # One of these fields may be a hosted tool, which cannot be converted.
                 read_tools(x.call.body)
         except InvalidField as error:
             return Refuse(error)

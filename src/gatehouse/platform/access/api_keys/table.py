@@ -83,8 +83,8 @@ async def page_of_ids(
     max_total: int | None = None,
 ) -> PageOfIds:
     """Return a page of the ids of the tenant's keys that match the filters. `search` is a part of the description or of
-    the key's first characters, and without `user_id` also of the owner's address or name. Counting stops at
-    `max_total`."""
+    the key's first characters. Without `user_id`, it can also be a part of the owner's address or name. Counting stops
+    at `max_total`."""
     query = select(ApiKeyRow.id)
     ids: list[UUID] | None = None
     if search and user_id is None:

@@ -59,7 +59,8 @@ _RULES: Final = table("group_model_access", column("group_id"), column("model_id
 
 
 class GroupFilters(NamedTuple):
-    """`search` is a part of the name, the description or the directory's id. `allowed_model` is `provider/model-id`."""
+    """Filters of the list. `search` is a part of the name, the description or the directory's id. `allowed_model` is
+    `provider/model-id`."""
 
     search: str | None = None
     allowed_model: str | None = None

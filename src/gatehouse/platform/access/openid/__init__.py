@@ -5,6 +5,8 @@
     POST /oauth/token       the application exchanges the code for tokens (`access.tokens.codes`)
     GET /oauth/userinfo     returns the user's claims for the access token
 
-Only operators' platform-wide clients can sign users in, so there is no consent page. The access token is valid for
-`/oauth/userinfo` only, and ends with the session in which the user authorized the client.
+Clients of the user's organization and platform-wide clients can sign the user in. There is no consent page, because an
+administrator of the organization or an operator has registered the client. The access token is valid for
+`/oauth/userinfo`, and for the API within its API scopes. It ends with the session in which the user authorized the
+client.
 """

@@ -68,7 +68,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True):
         return set(self.fields.get("scope", "").split())
 
     def grant(self, client: Client) -> CodeGrant:
-        """Return the grant of the code. Of the requested scopes it contains those of OpenID Connect, and those that the
+        """Return the grant of the code. It contains the requested scopes that belong to OpenID Connect or that the
         client may have for users. Other scopes are ignored (OpenID Connect Core, 3.1.2.1)."""
         scopes = [scope for scope in (*BY_SCOPE, *client.user_scopes) if scope in self.requested_scopes]
         challenge, nonce = self.fields["code_challenge"], self.fields.get("nonce")

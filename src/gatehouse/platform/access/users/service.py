@@ -183,7 +183,8 @@ async def issue_reset(
 
 
 async def set_password(change: Change, user: UserRow, password_hash: str) -> None:
-    """Set the password and revoke the user's one-time tokens. The caller decides which sessions end."""
+    """Set the password, revoke the user's one-time tokens, and end the wait for a confirmation of the address. The
+    caller decides which sessions end."""
     user.password_hash = password_hash
     user.awaits_confirmation = False
     user.updated_at = utc_now()

@@ -38,8 +38,8 @@ _ADD_LINES: Final = text(
 
 
 async def require_budget(identified: Identified, lines: Sequence[NewLine], host: Host) -> None:
-    """Raises `QuotaExceeded` if the estimates of all lines together exceed what is left of a budget of the caller. The
-    amount does not remain reserved here: the worker that runs the lines reserves it."""
+    """Check that the caller's budgets cover the estimates of all lines together. Raises `QuotaExceeded`. Nothing
+    remains reserved, because the worker that runs the lines reserves the amounts."""
     reserved = await reserve_in_advance(identified, total(line.estimate for line in lines), host.ports)
     if reserved is not None:
         host.ports.spend.settle(reserved, None)

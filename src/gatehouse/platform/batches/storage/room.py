@@ -37,8 +37,8 @@ class StorageFull(Conflict):
 
 
 async def require_room_for_file(session: AsyncSession, size: int, limit: int) -> None:
-    """Raises `TooManyFiles` or `StorageFull` if a file of this size does not fit. `limit` is in bytes. The lock lasts
-    until the end of the transaction."""
+    """Check that a file of this size fits. Raises `TooManyFiles` or `StorageFull`. `limit` is in bytes. A lock prevents
+    concurrent additions until the end of the transaction."""
     _, files, stored_bytes = await _locked_usage(session)
     if files >= MAX_FILES:
         raise TooManyFiles
@@ -47,7 +47,7 @@ async def require_room_for_file(session: AsyncSession, size: int, limit: int) ->
 
 
 async def require_room_for_batch(session: AsyncSession, size: int, limit: int) -> None:
-    """Raises `TooManyBatches` or `StorageFull` if a batch with requests of this size does not fit."""
+    """Check that a batch with requests of this size fits. Raises `TooManyBatches` or `StorageFull`."""
     open_batches, _, stored_bytes = await _locked_usage(session)
     if open_batches >= MAX_OPEN_BATCHES:
         raise TooManyBatches

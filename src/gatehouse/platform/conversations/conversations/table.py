@@ -22,7 +22,7 @@ WORKER_TIMEOUT_SECONDS: Final = 60.0
 _SEALING_OVERHEAD_BYTES: Final = 64
 _BASE64_FACTOR: Final = 4 / 3
 
-# A worker that was killed is also absent from `nodes` once another worker has started on its machine.
+# The entry of a killed worker in `nodes` expires, or is removed when another worker starts on its machine.
 _DELETE_ABANDONED: Final = text(
     "DELETE FROM conversation_messages m WHERE m.conversation_id = :conversation AND m.status = 'pending'"
     " AND NOT EXISTS (SELECT FROM nodes n WHERE n.id = m.node AND n.seen_at > now() - make_interval(secs => :timeout))"
@@ -89,7 +89,7 @@ class SealedTitle(NamedTuple):
 
 
 async def newest_titles(session: AsyncSession, user_id: UUID, limit: int) -> list[SealedTitle]:
-    """Return those of a user's `limit` most recently used conversations that have a title, in that order."""
+    """Return the conversations with a title among the user's `limit` most recently used ones, the most recent first."""
     columns = select(ConversationRow.id, ConversationRow.sealed_key, ConversationRow.title)
     newest = columns.where(ConversationRow.user_id == user_id)
     newest = newest.order_by(ConversationRow.updated_at.desc(), ConversationRow.id).limit(limit)

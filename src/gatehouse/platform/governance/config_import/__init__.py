@@ -1,8 +1,7 @@
 """Imports an outpost's configuration into an organization (docs/moving-to-the-cloud.md): the document that its
 `GET /admin/config/export` returns.
 
-    patterns            built-in patterns exist already; a pattern that is not among the custom patterns is reported as
-                        missing
+    patterns            not imported; a pattern that is neither built in nor a custom pattern is reported as missing
     dlp_rules, custom_patterns, suppressions, compliance_bundles, content_filters
                         created, unless one of the same name exists
     group_overrides     imported for groups that exist

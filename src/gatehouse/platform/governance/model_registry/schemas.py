@@ -77,7 +77,7 @@ class _RegisteredModelFields(Body):
 
 
 class NewRegisteredModel(_RegisteredModelFields):
-    """`risk_tier` is required in variant B."""
+    """A new entry. `risk_tier` is required in variant B."""
 
     model_id: ModelId
     provider: Provider

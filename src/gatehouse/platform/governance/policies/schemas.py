@@ -113,9 +113,9 @@ class TrialToolCall(Body):
 
 
 class TrialContext(Body):
-    """Values of the variables. By default `user`, `groups` and `ip` are those of the caller, `time` is the current
-    time, risk tier and status are those of the registry's entry for `model`, `provider` is the provider in `model`,
-    there are no findings, and the cost is unknown."""
+    """Values of the variables. By default, `user`, `groups` and `ip` come from the caller, `time` is the current time,
+    and `provider` comes from `model`. The risk tier and the status come from the registry's entry for `model`. There
+    are no findings, and the cost is unknown."""
 
     model: Annotated[str, Field(max_length=320, description="`provider/model-id`.", examples=["openai/gpt-4o"])] = ""
     provider: str | None = None

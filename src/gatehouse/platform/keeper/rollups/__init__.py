@@ -1,1 +1,1 @@
-"""Totals of the requests in a batch by day, minute, model and budget."""
+"""Totals of the requests in a batch: by minute, hour, day, model, model alias and budget."""

@@ -36,8 +36,8 @@ class SessionRules(msgspec.Struct, frozen=True, kw_only=True):
 
 class MfaRules(msgspec.Struct, frozen=True, kw_only=True):
     """The enforcement of second factors. `optional` requires one of users who have enrolled a method. `required`
-    requires one of all users after the grace period. The period begins when the policy was set (or when the user was
-    created, if that is later), and ends at the deadline at the latest."""
+    requires one of all users after the grace period. The period begins when the level became `required`, or when the
+    user was created if that is later. It ends at `enrollment_deadline` at the latest."""
 
     enforcement_level: Enforcement = "optional"
     sensitive_endpoints_require_mfa: bool = True

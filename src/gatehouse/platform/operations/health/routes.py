@@ -70,6 +70,6 @@ async def version(caller: AdminReader, host: TheHost, session: Session) -> objec
 
 @router.get("/metrics-summary", response_model=MetricsSummary)
 async def metrics_summary(caller: AdminReader, host: TheHost) -> object:
-    """Returns metrics of the last hour: those of your organization, or for operators those of the whole platform. At
-    most the newest 50,000 requests are evaluated."""
+    """Returns metrics of the last hour for your organization. Operators get the metrics of the whole platform. At most
+    the newest 50,000 requests are evaluated."""
     return await summary.of(host, caller)

@@ -1,4 +1,4 @@
-"""Metrics of the last hour: those of one organization, or for operators those of all organizations."""
+"""Metrics of the last hour for one organization. Operators get the metrics of all organizations."""
 
 from typing import Any, Final
 

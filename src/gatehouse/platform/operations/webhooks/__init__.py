@@ -4,7 +4,7 @@
     pending -> failed         an attempt fails; retries follow after 1 s and after 5 s
     failed  -> delivered      a retry gets 2xx
     failed  -> dead_letter    30 s after the third failure; there is no further attempt
-    pending -> failed         without an attempt and finally: the URL is blocked, or the webhook was disabled
+    pending -> failed         final, without an attempt: the URL is blocked, or the webhook was disabled
     failed, dead_letter -> pending   an administrator replays a delivery that has no further attempt
 
 Events become deliveries when the outbox is read (`listening`): one delivery for each webhook that subscribes to the

@@ -20,9 +20,9 @@ _ADD: Final = text(
     " AND (w.include_logged OR e.event_type <> 'dlp_trigger' OR e.payload ->> 'action_taken' <> 'LOG_ONLY')"
     " JOIN tenants t ON t.id = w.tenant_id AND t.deleted_at IS NULL ORDER BY e.nth, w.id RETURNING webhook_id"
 )
-# No delivery is missed by a turn in progress, which queries again before it ends: either the turn waits for the lock of
-# this statement and sees the new deliveries, or this statement waits for the end of the turn.
-# The rows are ordered, so that transactions lock them in the same order and cannot deadlock.
+# A turn in progress misses no delivery, because it queries again before it ends. Either the turn waits for the lock of
+# this statement and then sees the new deliveries, or this statement waits for the end of the turn. The rows are
+# ordered, so that transactions lock them in the same order and cannot deadlock.
 _WAKE: Final = text(
     "INSERT INTO webhook_queues AS target (webhook_id, tenant_id, due_at)"
     " SELECT id, tenant_id, now() FROM webhooks WHERE id = ANY(CAST(:webhooks AS uuid[])) ORDER BY id"

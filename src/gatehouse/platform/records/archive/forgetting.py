@@ -1,5 +1,5 @@
-"""Anonymises removed people in the archive, as `gatehouse_anonymise` does in the database: rewrites the files that
-name them. The chain's hashes do not cover the deleted values themselves. They cover a digest of the values, which is
+"""Anonymizes removed people in the archive, as `gatehouse_anonymise` does in the database: rewrites the files that name
+them. The chain's hashes do not cover the deleted values themselves. They cover a digest of the values, which is
 kept."""
 
 from collections.abc import Generator

@@ -82,7 +82,8 @@ _COSTS_OF_KEYS: Final = text(
 
 
 class SpendFilters(NamedTuple):
-    """`since` and `until` are the first and the last day (UTC). None as an id matches everything."""
+    """Filters of the list. `since` and `until` are the first and the last day (UTC). An id that is None matches
+    everything."""
 
     since: date
     until: date
@@ -163,10 +164,10 @@ async def costs_of_keys(session: AsyncSession, keys: Sequence[UUID], since: date
 def keys_by_cost(
     tenant_id: UUID, keys: Select[UUID], month: date, *, descending: bool, max_rows: int | None
 ) -> Select[UUID]:
-    """Return the query of the first `max_rows` API keys of a query of ids, sorted by the cost of each key's requests
-    since the first day of the month (UTC), and then by id. It has three parts: keys with cost, keys whose cost has just
-    changed, and keys without cost. With `max_rows`, the first and the last part are read in the order of an index,
-    which is fast if many keys match."""
+    """Return the query of the first `max_rows` API keys among the ids of a query. The keys are sorted by the cost of
+    their requests since the first day of the month (UTC), and then by id. The query has three parts: keys with cost,
+    keys whose cost has just changed, and keys without cost. With `max_rows`, the first and the last part are read in
+    the order of an index, which is fast if many keys match."""
 
     def first(query: Select[Any], cost: ColumnElement[Any], key_id: ColumnElement[UUID]) -> Select[Any]:
         order = (cost.desc(), key_id.desc()) if descending else (cost.asc(), key_id.asc())

@@ -114,7 +114,7 @@ async def read_usage_series(
         Query(description="Adds the series of each model alias, or of each deployment of the aliases, as `parts`."),
     ] = None,
 ) -> UsageSeries:
-    """Returns the organization's requests and cost: of today by the hour, or of the last 7 or 30 days, including today,
+    """Returns the organization's requests and cost, for today by the hour, or for the last 7 or 30 days including today
     by the day (UTC). A request is counted when it ends."""
     return await listing.usage_series(session, period, alias=model_alias, by=by)
 

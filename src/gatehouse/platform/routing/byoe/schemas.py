@@ -14,7 +14,7 @@ BaseUrl = Annotated[str, Field(max_length=2048, examples=["https://models.exampl
 
 
 class ByoeModel(Body):
-    """Costs are USD per 1,000 tokens; the catalog shows them per token."""
+    """A model of the endpoint. Costs are in USD per 1,000 tokens. The catalog shows them per token."""
 
     model_id: ModelId
     display_name: Annotated[Line, Field(examples=["Our 8B model"])]

@@ -47,7 +47,7 @@ async def create(change: Change, sealer: Sealer, new: NewByoe, guard: EgressGuar
 
 async def update(change: Change, sealer: Sealer, row: ProviderRow, body: ByoeUpdate, guard: EgressGuard) -> Provider:
     """Change the provider. Raises `ProviderNotFound` for another kind, `TooManyCredentials`, and `Unprocessable` for a
-    URL that may not be called, or one of another host without an `api_key`."""
+    URL that may not be called, or for a URL of another host without an `api_key`."""
     if row.kind != KIND:
         raise ProviderNotFound
     changed = {

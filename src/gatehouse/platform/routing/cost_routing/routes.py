@@ -116,5 +116,6 @@ async def read_routing_analytics(
     policy_id: Id | None = None,
     group_id: Id | None = None,
 ) -> Analytics:
-    """Returns which models answered requests, and the cost: of today, or of the last 7 or 30 days (UTC) with today."""
+    """Returns which models answered requests, and the cost, for today or for the last 7 or 30 days including today
+    (UTC)."""
     return await service.analytics(session, period, policy_id=policy_id, group_id=group_id)

@@ -1,4 +1,4 @@
-"""Simulates routing of a described request, with the code that routes real ones. Nothing is sent.
+"""Simulates routing of a described request, with the code that routes real requests. Nothing is sent.
 
 The current state applies: policy rules, model access of the group, the registry, kill switches, and this worker's
 health, open circuits and latencies.

@@ -1,5 +1,5 @@
-"""The kill switch endpoints (docs/kill-switch.md). Engaging never needs a second factor; releasing does where one is
-required (docs/mfa.md)."""
+"""The kill switch endpoints (docs/kill-switch.md). Releasing a switch needs a second factor if one is required
+(docs/mfa.md). Engaging a switch never needs one."""
 
 from typing import Annotated, Any
 from uuid import UUID

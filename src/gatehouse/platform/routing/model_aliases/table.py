@@ -34,7 +34,7 @@ _MODELS: Final = text(
     "SELECT provider || '/' || model_id FROM model_configs WHERE tenant_id = :tenant"
     " AND provider || '/' || model_id = ANY(:names)"
 )
-# The default credentials of the providers, and their other ones.
+# The default credentials and all other credentials of the providers.
 _CREDENTIALS: Final = text(
     "SELECT id, :default AS label FROM providers"
     " WHERE tenant_id = :tenant AND id = ANY(:providers) AND sealed_credentials IS NOT NULL"

@@ -1,6 +1,6 @@
-"""Providers: an organization's own list of where models are called (docs/providers.md).
+"""Providers: the accounts and servers at which an organization calls models (docs/providers.md).
 
-    active        -> disabled       PUT status with `enabled` false; with true back
+    active        -> disabled       PUT status with `enabled` false, and back with true
     active        -> unhealthy      `failure_threshold` consecutive failed health checks
     unhealthy     -> active         `recovery_threshold` consecutive successful ones
     any           -> kill_switched  while it, or every model of it, is kill-switched
@@ -12,6 +12,6 @@ A provider is created when its credentials are set. If its id is the name of a k
 OpenAI-compatible endpoint. `byoe` creates a provider together with its models.
 
     health    the state machine, pure          probe     calls a provider outside of requests
-    service   administration's rules           schedule  the health checks of all organizations, run by the keeper
+    service   changes providers                schedule  the health checks of all organizations, run by the keeper
     presets   services and servers by name
 """

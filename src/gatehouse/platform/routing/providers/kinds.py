@@ -53,8 +53,8 @@ def _is_free(provider_id: str) -> bool:
 
 
 def _kind_of_another(provider_id: str, kind: str, *, sandbox: bool) -> ProviderKind:
-    """Return the kind of a provider whose name is not that of its kind. Raises `ProviderNotFound` for a name that it
-    cannot have, and `Unprocessable` for the kind."""
+    """Return the kind of a provider whose name differs from the name of its kind. Raises `ProviderNotFound` for a name
+    that it cannot have, and `Unprocessable` for the kind."""
     kinds = KINDS.keys() - {BYOE} - (set() if sandbox else {"sandbox"})
     if kind not in kinds:
         raise bad_field("kind", f"must be one of {', '.join(sorted(kinds))}")

@@ -52,8 +52,8 @@ _PRESET_BY_ADDRESS: Final = {(preset.kind, preset.base_url): preset for preset i
 
 def provider_config(kind: str, stored: Mapping[str, Any], preset: Mapping[str, Any] | None) -> ProviderConfig:
     """Return the configuration of a provider with the quirks of its preset. `stored` is the configuration in the
-    database, and `preset` the preset of a file that it names, or None. An administrator's quirks precede those of the
-    preset. A provider that names no preset has the built-in one with its kind and address."""
+    database, and `preset` the preset of a file that it names, or None. An administrator's quirks take precedence over
+    the quirks of the preset. A provider that names no preset has the built-in one with its kind and address."""
     config = msgspec.convert(stored, ProviderConfig)
     if preset is not None:
         inherited = msgspec.convert(preset.get("quirks", {}), Quirks)

@@ -133,7 +133,8 @@ def switched_off(count: ModelCount) -> bool:
 
 
 def credentials_configured(row: ProviderRow) -> bool:
-    """Return whether all required credentials are set; for a kind without required ones, whether any is set."""
+    """Return whether all required credentials are set. For a kind without required credentials, return whether any is
+    set."""
     kind = KINDS.get(row.kind)
     if kind is None:
         return False

@@ -24,7 +24,7 @@ BETA = "anthropic-beta"
 
 
 def forwarded(call: ModelCall, model: str) -> dict[str, Any]:
-    """Return the body for a provider. It lacks thinking of other models, which Anthropic's would refuse."""
+    """Return the body for a provider, without the thinking of other models, which Anthropic's models would refuse."""
     body = {**call.body, "model": model}
     # The search costs little; most calls have no such thinking.
     if _UNSIGNED_BYTES in call.raw_body:
@@ -51,7 +51,7 @@ class AnthropicMessages:
         "betas": BETA,
         "reasoning": content.LOST_THINKING,
         "later_system": "messages.system",
-        # Answers without signatures are complete; later requests name the thinking that is left out.
+        # Not reported: answers without signatures are complete, and later requests report thinking that is left out.
         "returned_reasoning": "",
     }
 
@@ -72,7 +72,7 @@ class AnthropicMessages:
         return merged(None, reply.usage_in(body))
 
     def refuse_unconvertible(self, call: ModelCall) -> None:
-        """Does nothing: reading refuses what cannot be converted."""
+        """Does nothing: `to_internal` refuses content that cannot be converted."""
 
     def to_internal(self, call: ModelCall) -> Request:
         betas = tuple(name.strip() for name in call.headers.get(BETA, "").split(",") if name.strip())

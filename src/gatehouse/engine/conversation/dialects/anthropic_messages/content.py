@@ -30,11 +30,11 @@ LOST_THINKING: Final = "messages.thinking"
 _ID = re.compile("[a-zA-Z0-9_-]{1,64}")
 
 
-#: the beginning of a text that Claude Code adds to the system prompt; another one in each request
+#: the beginning of a text that Claude Code adds to the system prompt; the text differs in each request
 BILLING_HEADER: Final = "x-anthropic-billing-header:"
 #: blocks that no other API has, and without which the conversation is complete
 _LEFT_OUT: Final = frozenset({"tool_addition", "tool_removal", "tool_search_tool_result"})
-#: the beginning of the types and names of Anthropic's tools for the search of tools
+#: the beginning of the types and names of Anthropic's tools that search for tools
 TOOL_SEARCH: Final = "tool_search_tool"
 _MESSAGE_FIELDS: Final = frozenset({"role", "content"})
 #: fields of a block that are converted, by the block's type
@@ -175,7 +175,7 @@ def _read_block(block: Any, path: str, lost: dict[str, None]) -> tuple[Part, ...
 
 
 def _is_tool_search(block: Mapping[str, Any]) -> bool:
-    """Return whether the block is a call of one of Anthropic's tools for the search of tools."""
+    """Return whether the block is a call of one of Anthropic's tools that search for tools."""
     name = block.get("name")
     return block.get("type") == "server_tool_use" and isinstance(name, str) and name.startswith(TOOL_SEARCH)
 
@@ -205,7 +205,8 @@ def _read_content_block(
 
 
 def _titled(headings: Sequence[Any], content: Any, path: str, lost: dict[str, None]) -> tuple[Part, ...]:
-    """Return the parts of a content, with the headings that are texts before the first text."""
+    """Return the parts of a content. Inserts the headings before the first text. Headings that are not strings are
+    ignored."""
     parts = read_content(content, path, lost)
     heading = "\n".join(text for text in headings if isinstance(text, str) and text)
     if not heading:

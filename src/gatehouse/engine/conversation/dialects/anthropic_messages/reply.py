@@ -84,15 +84,16 @@ def read(body: bytes) -> Completion:
 
 
 class ShownThinking(NamedTuple):
-    """What a client expects of the thinking. `blocks`: it reads blocks with thinking; other clients take the first
-    block for the answer. `texts`: it reads their texts, and not only sends their signatures back."""
+    """Which thinking a client expects. `blocks`: the client can read blocks with thinking. Other clients treat the
+    first block as the answer. `texts`: the client also reads the texts of these blocks, instead of only sending their
+    signatures back."""
 
     blocks: bool
     texts: bool
 
 
 def shown_thinking(body: Mapping[str, Any]) -> ShownThinking:
-    """Return what the client expects, by its request."""
+    """Return which thinking the client expects, as its request indicates."""
     thinking = body.get("thinking")
     if not isinstance(thinking, dict) or thinking.get("type") not in ("enabled", "adaptive"):
         return ShownThinking(blocks=False, texts=False)

@@ -120,7 +120,7 @@ def prepend_instructions(body: dict[str, Any], text_: str) -> None:
 
 
 def thinking(request: Request) -> effort.ClaudeThinking:
-    """Return what the request sends about thinking."""
+    """Return the fields about thinking that are sent for the request."""
     return effort.for_anthropic(
         request.effort,
         request.model,
@@ -152,7 +152,7 @@ def refuse_prefill(request: Request) -> None:
 
 
 def _is_sent(message: FormMessage) -> bool:
-    """Return whether the message has other parts than empty texts, which are left out."""
+    """Return whether the message has parts other than empty texts. Empty texts are left out."""
     return any(not isinstance(part, Text) or part.text for part in message.parts)
 
 
@@ -172,7 +172,8 @@ def accepts_tool_choice(request: Request) -> bool:
 
 
 def offered_tools(request: Request) -> tuple[Tool, ...]:
-    """Return the request's tools; if the model refuses the choice of one of them, only this one."""
+    """Return the request's tools. If the request forces a call of one tool, and the model refuses this, return only
+    this tool."""
     choice = request.tool_choice
     if choice is None or choice.mode != "named" or accepts_tool_choice(request):
         return request.tools
@@ -180,7 +181,7 @@ def offered_tools(request: Request) -> tuple[Tool, ...]:
 
 
 def accepted_sampling(request: Request, thinks: bool) -> Sampling:
-    """Return the parameters without those that the model refuses: newer models, and thinking, accept only defaults."""
+    """Return the parameters that the model accepts. Newer models, and models that think, accept only the defaults."""
     model = claude(request.model)
     if not thinks and (model is None or model.accepts_sampling):
         return request.sampling
@@ -213,8 +214,8 @@ def unwritten(request: Request) -> frozenset[str]:
 
 
 def replaced(request: Request) -> frozenset[str]:
-    """Return the features in whose place something weaker is sent: a lower temperature, or an instruction to answer
-    with JSON."""
+    """Return the features for which a weaker substitute is sent: a lower temperature, or an instruction to answer with
+    JSON."""
     temperature, response_format = request.sampling.temperature, request.response_format
     names = {"temperature"} if temperature is not None and temperature > MAX_TEMPERATURE else set()
     if response_format is not None and response_format.kind == "json_object":
@@ -269,7 +270,7 @@ def _accepts_budget(messages: Sequence[FormMessage]) -> bool:
 
 
 def _read_tools(body: Mapping[str, Any], lost: dict[str, None]) -> tuple[Tool, ...]:
-    """Return the tools without those for the search of tools: the tools that they would find are all offered."""
+    """Return the tools, except those that search for tools. All tools that these could find are offered."""
     read = []
     for index, tool in enumerate(body.get("tools") or ()):
         if str(tool.get("type")).startswith(content.TOOL_SEARCH):

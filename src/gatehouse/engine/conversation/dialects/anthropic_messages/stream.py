@@ -74,7 +74,7 @@ class Reader:
     __slots__ = ("_tools", "_tools_without_arguments", "_usage")
 
     def __init__(self) -> None:
-        #: index of a content block to index of its tool call
+        #: index of a tool call, by the index of its content block
         self._tools: dict[int, int] = {}
         #: blocks of tool calls whose arguments have not begun
         self._tools_without_arguments: set[int] = set()

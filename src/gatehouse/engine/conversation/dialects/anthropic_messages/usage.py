@@ -1,5 +1,5 @@
-"""Converts Anthropic's usage, whose classes are disjoint. In a stream it comes in pieces; the last value of a field
-counts."""
+"""Converts Anthropic's usage. Its classes of tokens are disjoint. In a stream, several events report it, and the last
+value of each field counts."""
 
 from typing import Any
 

@@ -17,7 +17,7 @@ from gatehouse.engine.conversation.view import (
     whole_texts,
 )
 
-#: the field with a delta's text by the delta's type
+#: the field that contains a delta's text, by the delta's type
 _TEXT_FIELDS = {
     "text_delta": "text",
     "thinking_delta": "thinking",
@@ -87,7 +87,7 @@ def _pieces_of_delta(event: dict[str, Any], number: object) -> Iterator[TextPiec
 
 
 def _pieces_of_start(event: dict[str, Any], number: object) -> Iterator[TextPiece]:
-    """Yields the texts at the start of a block, which may have some of its text."""
+    """Yields the texts in the event that starts a block. The event may contain the beginning of the block's text."""
     block = event.get("content_block")
     if not isinstance(block, dict):
         if "content_block" in event:

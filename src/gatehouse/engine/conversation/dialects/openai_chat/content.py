@@ -120,7 +120,7 @@ def _read_call(call: Mapping[str, Any], path: str, lost: dict[str, None]) -> Too
 
 
 def signature_fields(signature: str | None) -> dict[str, Any]:
-    """Return a tool call's field with the signature, where Google's endpoint for this dialect has it."""
+    """Return the field of a tool call that contains its signature in Google's endpoint for this dialect."""
     return {} if signature is None else {_EXTRA: {"google": {"thought_signature": signature}}}
 
 

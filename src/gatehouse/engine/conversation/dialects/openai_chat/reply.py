@@ -63,7 +63,7 @@ class _ToolCall(msgspec.Struct):
 
 
 class Reasoned(msgspec.Struct):
-    """A message, or a piece of it, with the fields for reasoning of servers with a compatible API."""
+    """A message, or a piece of one, with the fields in which compatible servers return reasoning."""
 
     content: Content = None
     reasoning_content: Any = None
@@ -74,7 +74,7 @@ class Reasoned(msgspec.Struct):
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """The names of what other dialects cannot express."""
+        """The names of the parts that other dialects cannot express."""
         fields = {"images": self.images, "audio": self.audio, "citations": self.annotations}
         names = dict.fromkeys(f"answer.{name}" for name, value in fields.items() if value)
         if isinstance(self.content, list):

@@ -85,7 +85,7 @@ class Reader:
         if chunk.choices is None and chunk.usage is None and (fault := fault_in(data)) is not None:
             return (StreamFailed(fault),)
         deltas: list[Delta] = []
-        # Some servers first send a chunk without id and choices about the prompt.
+        # Some servers first send a chunk about the prompt, which has neither an id nor choices.
         if not self._started and (chunk.choices or chunk.id or chunk.usage is not None):
             self._started = True
             deltas.append(StreamStarted(id=chunk.id, model=chunk.model, created=chunk.created))

@@ -35,7 +35,7 @@ def usage_of(shape: UsageShape | None) -> Usage | None:
     reasoning = 0
     if shape.completion_tokens_details is not None:
         reasoning = max(shape.completion_tokens_details.reasoning_tokens or 0, 0)
-        # OpenAI includes reasoning in the completion tokens; some compatible servers do not, which their total shows.
+        # OpenAI includes reasoning in the completion tokens. Some compatible servers do not, as their total shows.
         if reasoning and shape.total_tokens == prompt + output + reasoning:
             output += reasoning
     return Usage(

@@ -42,7 +42,7 @@ class _Choice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     logprobs: None = None
 
 
-#: only names and numbers
+#: an object that contains only names and numbers
 Counts: TypeAlias = dict[Annotated[str, msgspec.Meta(pattern=r"\A[a-z_]{1,64}\Z")], float | None]
 
 
@@ -84,7 +84,7 @@ def view_chunk(
 
 
 def growth(event: bytes) -> Growth | None:
-    """Return the growth for nearly all chunks of a stream. The shape has no other field that `_view` would read."""
+    """Return the growth for a chunk without other texts, or None. Nearly all chunks of a stream have no other text."""
     chunk = decode_simple_event(event, _DATA_PREFIX, _chunk)
     if chunk is None:
         return None
@@ -109,14 +109,14 @@ def _view(chunk: dict[str, Any], pieces_of_choice: Callable[[dict[str, Any], str
         if choice.get("finish_reason"):
             finished.add(number)
             if len(pieces) == before:
-                # Together with a text it is not an end: some servers send a finish reason in every chunk.
+                # Some servers send a finish reason in every chunk, so a reason next to a text does not end the choice.
                 ends.append(f"{number}.")
     for key in chunk:
         if key not in _SEPARATE_CHUNK_FIELDS:
             pieces += whole_texts(chunk, "0.chunk", key=key)
     follows = None
     if finished or not choices:
-        # The chunk with the usage comes last.
+        # A chunk without choices, such as the one with the usage, comes last.
         follows = finished.pop() if len(finished) == 1 else ""
     groups = {str(choice.get("index", 0)) for choice in choices if isinstance(choice, dict)}
     group = groups.pop() if len(groups) == 1 else None

@@ -144,7 +144,7 @@ class OpenAICompletions:
     def render_stream_error(self, error: Refusal) -> bytes:
         return openai_event(error)
 
-    # Only calls of this dialect are sent in it, so nothing is converted to or from the provider's form of it.
+    # Providers receive this dialect only from clients of the same dialect, so the provider side converts nothing.
 
     def from_internal(self, request: Any) -> NoReturn:
         _never_converted()

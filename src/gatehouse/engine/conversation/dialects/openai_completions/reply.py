@@ -46,7 +46,7 @@ def write(completion: Completion, body: Mapping[str, Any]) -> bytes:
 
 
 def _echo(body: Mapping[str, Any]) -> str:
-    """Return the prompt if the client requested that it precede the answer, else an empty text."""
+    """Return the prompt if the client requested with `echo` that the answer begin with it, else an empty text."""
     return prompt_of(body) if body.get("echo") else ""
 
 

@@ -41,8 +41,7 @@ def view(event: bytes) -> EventView | None:
 
 
 def growth(event: bytes) -> Growth | None:
-    """Return the growth of the text for a chunk that contains no other text, as nearly all chunks do. None for
-    others."""
+    """Return the growth for a chunk without other texts, or None. Nearly all chunks of a stream have no other text."""
     chunk = decode_simple_event(event, _DATA_PREFIX, _chunk)
     if chunk is None:
         return None

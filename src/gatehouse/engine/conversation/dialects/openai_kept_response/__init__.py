@@ -1,7 +1,7 @@
 """Operations on a response that a provider keeps: read it, list the items of its input, delete it.
 
-Such an operation calls no model and has no cost. The gateway makes its body from the path, which has the client's id of
-the response, and from the query. The operation passes the same checks as a call of the response's model.
+Such an operation calls no model and has no cost. The gateway creates its body from the query and from the path, which
+contains the client's id of the response. The operation passes the same checks as a call of the response's model.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class OpenAIKeptResponse:
         request.parameters = _parameters(request)
         kept = unverified_response(request.public_id)
         name = "" if kept is None else f"{kept.provider}/{kept.model}"
-        # The id is not verified yet and may contain any name. The name is recorded.
+        # The id is not verified yet, so the name may be any text. It is checked here because it is recorded.
         if not name or len(name) > MAX_MODEL_NAME_CHARACTERS or not name.isprintable():
             raise ResponseNotFound
         return ModelCall(dialect=self.name, model=name, stream=False, body={}, native=NativeOptions(kept=request))

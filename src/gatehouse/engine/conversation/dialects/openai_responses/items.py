@@ -21,7 +21,7 @@ _ROLES: Final[dict[str, Role]] = {
     "user": "user",
     "assistant": "assistant",
 }
-#: the field with a part's text by the part's type
+#: the field that contains a part's text, by the part's type
 _TEXT_FIELDS: Final = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 
 

@@ -72,7 +72,7 @@ def mark_of(provider: str) -> str:
 
 
 def left_out_tool(tool: Any, left_out: Sequence[str]) -> str | None:
-    """Return the prefix in `left_out` that the type of a tool has, or None."""
+    """Return the prefix in `left_out` with which the type of a tool begins, or None."""
     kind = word(tool.get("type")) if isinstance(tool, dict) else None
     return next((prefix for prefix in left_out if kind is not None and kind.startswith(prefix)), None)
 
@@ -142,7 +142,7 @@ def _unmarked(item: dict[str, Any], path: str, kind: str | None, provider: str) 
 
 
 def _remaining(tools: Sequence[Any], options: NativeOptions) -> list[Any]:
-    """Return the tools, also those of namespaces, without the hosted tools that are left out."""
+    """Return the tools, including those in namespaces, except the hosted tools that are left out."""
     remaining = []
     for tool in tools:
         prefix = left_out_tool(tool, options.left_out)
@@ -169,7 +169,7 @@ class ResponseEditor:
         self._public_id: Callable[[str], str] | None = None
         if options is not None and options.keeps and options.public_id is not None:
             self._public_id = partial(options.public_id, provider, model)
-        #: public ids by the provider's, which later events repeat
+        #: public ids, by the provider's ids; kept because later events repeat the ids
         self._public: dict[bytes, bytes] = {}
 
     def body(self, body: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """Converts items with reasoning.
 
-The text of the reasoning is the summary of an item. The signature of another provider is its `encrypted_content`, with
-a prefix of base64 that says whose it is. A client sends it back, and only that provider's models get it.
+The text of the reasoning is the summary of an item. The signature of a Claude model is the item's `encrypted_content`,
+after a prefix of base64 characters. Clients send it back, and only Claude models receive it.
 """
 
 from collections.abc import Mapping
@@ -11,20 +11,20 @@ from gatehouse.engine.conversation.form import Reasoning
 
 #: the value of `include` that requests signatures
 ENCRYPTED: Final = "reasoning.encrypted_content"
-#: the beginnings of signatures, and of encrypted reasoning, of Claude models
+#: prefixes of signatures, and of encrypted reasoning, of Claude models
 _SIGNED: Final = "GatehouseClaudeSignature"
 _SEALED: Final = "GatehouseClaudeEncrypted"
 
 
 class ShownReasoning(NamedTuple):
-    """What a client expects of the reasoning: its text, and its signature."""
+    """Whether a client expects the text of the reasoning, and whether it expects the signature."""
 
     texts: bool
     signatures: bool
 
 
 def shown_reasoning(body: Mapping[str, Any]) -> ShownReasoning:
-    """Return what the client expects, by its request."""
+    """Return what the client expects, as its request indicates."""
     reasoning = body.get("reasoning") or {}
     texts = any(reasoning.get(field) is not None for field in ("summary", "generate_summary"))
     return ShownReasoning(texts, signatures=ENCRYPTED in (body.get("include") or ()))

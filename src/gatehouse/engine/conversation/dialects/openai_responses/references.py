@@ -8,7 +8,7 @@ from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.errors import InvalidField
 
 CALLS: Final = frozenset({"function_call", "custom_tool_call"})
-#: the beginnings of the ids of items with reasoning, and of messages
+#: prefixes of the ids of items with reasoning, and of messages
 _REASONING_ID: Final = "rs_"
 _MESSAGE_ID: Final = "msg_"
 #: the name of a reference that was left out, in the header `X-Gateway-Dropped`
@@ -37,8 +37,8 @@ class References:
         """Leave out a reference. Its name is added to `lost`, unless the same input contains the item. Raises
         `InvalidField` if the conversation would have another meaning without the item.
 
-        Reasoning can be left out, because other providers cannot use it, and a text before a tool call, because it only
-        announces the call. Any other reference is to an answer, without which the conversation is incomplete."""
+        Reasoning can be left out, because other providers cannot use it. A text before a tool call can be left out,
+        because it only announces the call. Any other reference is to an answer that the conversation needs."""
         path = f"input[{index}]"
         reference = self._items[index].get("id")
         if not isinstance(reference, str):

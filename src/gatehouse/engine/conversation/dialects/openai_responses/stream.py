@@ -1,5 +1,5 @@
-"""Converts deltas to the typed events of the responses API. A text is sent in pieces, and again as a whole when it is
-complete: as text, as part, as item, and in the response."""
+"""Converts deltas to the typed events of the responses API. A text is sent in pieces. The complete text is then
+repeated four times: as text, as part, as item, and in the response."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,7 @@ class _Message:
 
     def __init__(self, id: str) -> None:
         self.id = id
-        #: the pieces of each part's text, and whether it is a refusal
+        #: the pieces of each part's text, and whether the part is a refusal
         self.parts: list[tuple[list[str], bool]] = []
 
     def rendered(self, status_: str) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class Writer:
         self._items: list[_Message | _Reasoning | _Call] = []
         #: reasoning that is only shown if its signature follows
         self._unsigned: list[str] = []
-        #: index of a tool call to index of its item
+        #: index of an item, by the index of its tool call
         self._calls: dict[int, int] = {}
         self._finish: Finish = "stop"
         self._usage: Usage | None = None

@@ -1,5 +1,5 @@
 """Observes a stream of a provider that has the Responses API. Rewrites the events that contain a response, and reads
-its usage from them, and the error of a failed response."""
+the usage and the error of the response from them."""
 
 from typing import Final
 

@@ -1,8 +1,8 @@
 """Converts the tools of a request to functions, and the names of called functions back to tools.
 
 A custom tool becomes a function with one string parameter. The tools of a namespace become functions whose names begin
-with the namespace. Tools that OpenAI runs cannot be offered. Those that clients declare by default are left out; a
-request with any other is refused.
+with the namespace. Tools that OpenAI runs cannot be offered. If clients declare such a tool by default, it is left out.
+A request with any other such tool is refused.
 """
 
 import hashlib

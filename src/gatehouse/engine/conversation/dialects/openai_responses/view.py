@@ -1,7 +1,7 @@
 """Finds the texts in an event. They are inspected before the event is forwarded.
 
-A text arrives in deltas, and is repeated as a whole when it is complete: as text, as part, as item, and in the
-response. Repetitions are not inspected again. All other strings of an event are inspected as whole texts.
+A text arrives in deltas. The complete text is then repeated four times: as text, as part, as item, and in the response.
+Repetitions are not inspected again. All other strings of an event are inspected as whole texts.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from gatehouse.engine.conversation.view import (
     whole_texts,
 )
 
-#: the field with the text of an item by the item's type: its channel, and whether the text is JSON
+#: by the type of an item: the field that contains its text, the channel of the text, and whether the text is JSON
 _ITEM_TEXTS: Final = {
     "function_call": ("arguments", "arguments", True),
     "mcp_call": ("arguments", "arguments", True),
@@ -30,7 +30,7 @@ _ITEM_TEXTS: Final = {
 }
 #: items whose names are inspected when they begin, and repeated afterwards
 _NAMED: Final = frozenset({"function_call", "custom_tool_call"})
-#: the field with the text of a part by the part's type: its channel
+#: by the type of a part: the field that contains its text, and the channel of the text
 _PART_TEXTS: Final = {
     "output_text": ("text", "text"),
     "refusal": ("refusal", "text"),
@@ -205,8 +205,8 @@ def _item_text(name: str) -> Callable[[dict[str, Any]], str]:
 
 
 class _Text(NamedTuple):
-    """A text that arrives in deltas. `event` is the common beginning of the types of its events, and `field` the field
-    of the last event with the whole text."""
+    """A text that arrives in deltas. `event` is the common prefix of the types of its events. `field` is the field of
+    the last event that contains the whole text."""
 
     event: str
     channel: Callable[[dict[str, Any]], str]

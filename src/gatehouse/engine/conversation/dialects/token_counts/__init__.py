@@ -1,7 +1,7 @@
 """Counts of a call's input tokens, for clients of Anthropic's messages and of OpenAI's responses.
 
-A count is a call without an answer: its body is that of the model call, and it passes the same checks. The count is
-made by an operation of the provider or, if it has none, estimated by the gateway.
+A count is a call without an answer: its body is that of the model call, and it passes the same checks. An operation of
+the provider counts the tokens. If the provider has none, the gateway estimates their number.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class _MessagesCountShape(MessagesShape, gc=False, kw_only=True):
     max_tokens: int | None = None  # type: ignore[assignment]
 
 
-#: highest number of tokens that a provider's count may be
+#: highest number of tokens that is accepted as a provider's count
 MAX_COUNTED_TOKENS: Final = 10**9
 
 

@@ -35,8 +35,8 @@ MAX_ANSWER_CHARACTERS: Final = 1_000_000
 
 
 class AnswerText(msgspec.Struct):
-    """An answer in which redacted values are restored for the caller. If `complete` is false, the part of the answer
-    that was received so far."""
+    """An answer in which redacted values are restored for the caller. If `complete` is false, `text` is the part that
+    was received so far."""
 
     text: str
     complete: bool
