@@ -23,10 +23,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 CONSOLE: Final = ROOT / "console"
 BUILT: Final = ROOT / "src" / "gatehouse" / "platform" / "console" / "built"
 
-_LOCK: Final = CONSOLE / "package-lock.json"
 _PACKAGES: Final = CONSOLE / "node_modules"
-#: Written by npm at the end of an installation.
-_INSTALLED: Final = _PACKAGES / ".package-lock.json"
 _TYPES: Final = CONSOLE / "src" / "api" / "schema.d.ts"
 
 
@@ -59,12 +56,14 @@ def npm(*arguments: str, folder: Path = CONSOLE) -> None:
     node(script, *arguments, "--loglevel", "error", folder=folder)
 
 
-def install() -> None:
-    """Install the packages of the lock file, if they are not installed."""
-    if _INSTALLED.exists() and _INSTALLED.stat().st_mtime >= _LOCK.stat().st_mtime:
+def install(folder: Path = CONSOLE) -> None:
+    """Install the packages of the folder's lock file, if they are not installed."""
+    # Written by npm at the end of an installation.
+    installed = folder / "node_modules" / ".package-lock.json"
+    if installed.exists() and installed.stat().st_mtime >= (folder / "package-lock.json").stat().st_mtime:
         return
-    npm("ci", "--ignore-scripts")
-    _INSTALLED.touch()
+    npm("ci", "--ignore-scripts", folder=folder)
+    installed.touch()
 
 
 def build() -> None:

@@ -95,7 +95,7 @@ def perform(step: Step, tree: Path) -> None:
 def tree(tmp_path: Path) -> Path:
     """Yield a copy of the tree."""
     for name in COPIED:
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
     for file in ROOT.iterdir():
         if file.is_file():
             shutil.copy(file, tmp_path / file.name)

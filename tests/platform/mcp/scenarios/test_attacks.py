@@ -1,4 +1,8 @@
-"""Hostile MCP servers and agents (docs/mcp.md)."""
+"""Hostile MCP servers and agents (docs/mcp.md).
+
+`test_tools` tests instructions in descriptions and descriptions that change after their approval;
+`connections/test_consents` tests agents and users that try to use the consent of another user.
+"""
 
 import asyncio
 import json
