@@ -6,5 +6,5 @@
     server     one server: its messages, within bounds
     launcher   the parent of one server: sets its limits, measures it, and kills all of its descendants
 
-No worker starts a server itself, because workers must not block, and several workers use the same server.
+Workers do not start servers themselves, because they must not block, and because several workers use the same server.
 """

@@ -28,7 +28,7 @@ _CONNECT_SECONDS: Final = 20.0
 _CONNECT_INTERVAL_SECONDS: Final = 0.05
 #: Maximum unsent bytes, if the owner does not read its messages.
 _MAX_UNSENT_BYTES: Final = 32 * 1024**2
-#: attempts of a message. The first fails without effect if the server was ended for another one meanwhile.
+#: Attempts to send a message. The first has no effect if the server was ended meanwhile to make room for another one.
 _MAX_ATTEMPTS: Final = 2
 
 

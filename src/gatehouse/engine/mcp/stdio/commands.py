@@ -19,7 +19,7 @@ SETTING: Final = "MCP_STDIO_COMMANDS"
 EVERY_ORGANIZATION: Final = "*"
 _MAX_FILE_BYTES: Final = 1024**2
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
-#: Variables by which an organization could run code of its own, or that the gateway sets.
+#: Variables with which an organization could run its own code, or that the gateway sets.
 _RESERVED_PREFIXES: Final = (
     "LD_",
     "DYLD_",
@@ -51,20 +51,20 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     environment: tuple[_Variable, ...] = ()
     #: variables that are the same for all organizations
     fixed_environment: Mapping[_Variable, _Text] = {}
-    #: None: each process has an empty folder of its own
+    #: None: each process has its own empty folder
     working_directory: str | None = None
     #: whether all callers of an organization use one process. Otherwise each caller has one.
     shared: bool = False
     idle_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 300
-    #: whether texts of standard error are logged
+    #: whether lines of standard error are logged
     log_stderr: bool = False
     memory_mib: Annotated[int, Meta(ge=16, le=1024**2)] = 512
-    #: processor time of each process
+    #: maximum processor time of each process
     cpu_seconds: Annotated[int, Meta(ge=1, le=10**7)] = 600
     open_files: Annotated[int, Meta(ge=16, le=65_536)] = 256
-    #: processes of a server, with their children
+    #: maximum number of processes of a server, including child processes
     processes: Annotated[int, Meta(ge=1, le=1_000)] = 16
-    #: size of each file
+    #: maximum size of each file that a process writes
     file_mib: Annotated[int, Meta(ge=0, le=1024**2)] = 100
     nice: Annotated[int, Meta(ge=0, le=19)] = 10
 
@@ -76,7 +76,7 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The operator's file."""
 
     commands: Mapping[_Name, Command]
-    #: processes of servers on this machine, and of one organization
+    #: maximum number of servers on this machine, and of one organization
     max_processes: Annotated[int, Meta(ge=1, le=1_000)] = 32
     max_processes_per_organization: Annotated[int, Meta(ge=1, le=1_000)] = 8
 

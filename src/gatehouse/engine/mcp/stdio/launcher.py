@@ -4,8 +4,8 @@ The descriptor is a socket to the owner. The owner sends one line, a JSON object
 the byte `T` to end the command gracefully. If the socket closes, as it does when the owner dies, everything is killed
 at once. At the end, the launcher sends the reason: `exit N`, `signal N`, `memory` or `processes`.
 
-The launcher adopts descendants whose parent has ended, so none escapes by forking twice or by a session of its own. It
-imports no other module of the package, and runs without site-packages, so that it starts fast and stays small.
+The launcher adopts descendants whose parent has ended, so none escapes by forking twice or by starting a session. The
+launcher imports no other module of the package, and runs without site-packages, so that it starts fast and stays small.
 """
 
 import contextlib
@@ -101,7 +101,8 @@ def _become(launch: dict[str, Any], launcher: int) -> None:
 
 
 def _watch(child: int, control: socket.socket, launch: dict[str, Any]) -> str:
-    """Wait for the end of the command, of the owner or of a limit. Return the reason, when all descendants are dead."""
+    """Wait until the command or the owner ends, or a limit is exceeded. Return the reason when all descendants are
+    dead."""
     poll = select.poll()
     ended = os.pidfd_open(child)
     poll.register(ended, select.POLLIN)
@@ -181,7 +182,7 @@ def _reap(command: int) -> None:
 
 def _kill_all(command: int) -> int:
     """Kill all descendants, and wait for their end. Return the status of the command."""
-    # The group first: one signal reaches all of its processes, also those that fork at this moment.
+    # The group comes first, because one signal reaches all of its processes, including those that fork at this moment.
     _signal(command, signal.SIGKILL)
     status = 0
     while True:

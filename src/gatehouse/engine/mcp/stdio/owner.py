@@ -28,7 +28,7 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 #: the folder of the servers' working directories in `GATEHOUSE_HOME`
 _FOLDER: Final = "mcp-stdio"
 _PEER: Final = struct.Struct("3i")
-#: the most requests of one worker in progress
+#: maximum number of requests of one worker in progress
 _MAX_REQUESTS: Final = 2_000
 
 
@@ -102,9 +102,9 @@ class _Owner:
             writer.write(wire.framed(reply))
 
     def _is_worker(self, connection: socket.socket) -> bool:
-        """Return whether the peer is the parent of this process or one of its children. Servers run as the same user,
-        so the mode of the socket does not keep them out. They are not such children, because launchers adopt their
-        descendants."""
+        """Return whether the peer is the parent of this process or a child of that parent. The mode of the socket does
+        not exclude servers, because they run as the same user. No server is a child of that parent, because launchers
+        adopt their descendants."""
         pid, _, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
         return pid == self._parent or _parent_of(pid) == self._parent
 

@@ -25,7 +25,7 @@ _MAX_BACKOFF_SECONDS: Final = 60.0
 #: A server that was used within this time is not ended to make room for another one.
 _MIN_IDLE_SECONDS: Final = 1.0
 _CHECK_INTERVAL_SECONDS: Final = 1.0
-#: the most servers whose failures are remembered
+#: maximum number of servers whose failures are remembered
 _MAX_PLACES: Final = 1_000
 
 #: organization, server, command, values of variables, caller. A process serves one key only, so the values and the
@@ -55,7 +55,7 @@ class ServerPool:
         self._ending: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
-        # An owner that was killed leaves folders.
+        # An owner that was killed has not removed the folders of its servers.
         shutil.rmtree(self._root, ignore_errors=True)
         self._root.mkdir(mode=0o700)
         self._task = asyncio.create_task(self._end_idle(), name="idle stdio servers")
@@ -80,7 +80,7 @@ class ServerPool:
                     raise ServerFailed("process_failed")
                 place.starting = asyncio.create_task(self._start(place, command, question), name="start stdio server")
                 place.starting.add_done_callback(lambda done: done.cancelled() or done.exception())
-            # A caller that leaves must not interrupt the start, for which other callers may wait.
+            # A caller that disconnects must not interrupt the start, because other callers may wait for it.
             server = await asyncio.shield(place.starting)
         server.used_at = time.monotonic()
         if question.is_legacy:

@@ -1,6 +1,6 @@
 """One MCP server as a process: starts it, exchanges messages with it within bounds, and ends it.
 
-The messages of all callers go to the same pipe. Each request gets a number of its own as id, so that a server's answer
+The messages of all callers go to the same pipe. Each request gets its own number as id, so that a server's answer
 reaches the request that it belongs to.
 """
 
@@ -28,9 +28,9 @@ from gatehouse.foundation.tasks import cancel_all
 
 log = structlog.get_logger(__name__)
 
-#: the most requests in progress at one server
+#: maximum number of requests in progress at one server
 MAX_REQUESTS: Final = 64
-#: messages and bytes that a server may send without answering a request
+#: maximum number of messages, and of bytes, that a server may send without answering a request
 MAX_UNSOLICITED_MESSAGES: Final = 1_000
 MAX_UNSOLICITED_BYTES: Final = 4 * 1024**2
 _MAX_UNSENT_BYTES: Final = 1024**2
@@ -124,7 +124,7 @@ class ServerProcess:
         self.started_at = self.used_at = time.monotonic()
         #: whether no further message can be sent
         self.closed = False
-        #: whether this host has ended it, because it was idle or is not needed
+        #: whether this host has ended the server, because it was idle or is not needed
         self.stopped = False
 
     @property
@@ -171,7 +171,7 @@ class ServerProcess:
         if self._handshake is None:
             self._handshake = asyncio.create_task(self._initialized(), name="stdio handshake")
             self._handshake.add_done_callback(lambda done: done.cancelled() or done.exception())
-        # A caller that leaves must not interrupt the handshake, which other callers need too.
+        # A caller that disconnects must not interrupt the handshake, because other callers need it too.
         return await asyncio.shield(self._handshake)
 
     async def _initialized(self) -> RpcMessage:
@@ -217,7 +217,7 @@ class ServerProcess:
             self._write({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
             return await answer
         except asyncio.CancelledError:
-            # The protocol forbids to cancel the handshake.
+            # The protocol forbids the cancellation of the handshake.
             if method != "initialize":
                 with contextlib.suppress(ServerFailed):
                     cancelled = {"requestId": number, "reason": "The caller no longer waits."}
@@ -231,7 +231,7 @@ class ServerProcess:
         if self.closed or process is None or process.stdin is None or process.stdin.is_closing():
             raise ServerFailed("process_ended")
         if process.stdin.transport.get_write_buffer_size() > _MAX_UNSENT_BYTES:
-            # The server does not read.
+            # The server does not read its input.
             raise ServerFailed("no_connection_free")
         process.stdin.write(_encode(message) + b"\n")
 

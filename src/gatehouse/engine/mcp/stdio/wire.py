@@ -52,7 +52,7 @@ class Answered(_Message):
 
 
 class SendFailed(_Message):
-    """`reason` is a key of `upstream._SENTENCES`."""
+    """A request failed. `reason` is a key of `upstream._SENTENCES`."""
 
     reason: str
 
