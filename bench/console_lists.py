@@ -27,7 +27,7 @@ from tests.support.server import ADMIN_EMAIL, ADMIN_PASSWORD, GatehouseServer
 from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 FEW_ROWS: Final = 10
-PAGE_SIZE: Final = 50
+PAGE_ROWS: Final = 50
 #: The total at which the server stops counting. Same value as in the console.
 MAX_TOTAL: Final = 10_000
 #: Number of users who own keys. With 400,000 rows, each of them has 400 keys.
@@ -85,9 +85,9 @@ class Platform:
     @property
     def requests(self) -> dict[str, ListRequest]:
         """Return the requests that are measured, by name."""
-        middle = self.rows // 2 // PAGE_SIZE
-        keys = {"limit": str(PAGE_SIZE), "max_total": str(MAX_TOTAL)}
-        users = {"page_size": str(PAGE_SIZE), "max_total": str(MAX_TOTAL)}
+        middle = self.rows // 2 // PAGE_ROWS
+        keys = {"limit": str(PAGE_ROWS), "max_total": str(MAX_TOTAL)}
+        users = {"page_size": str(PAGE_ROWS), "max_total": str(MAX_TOTAL)}
         key_queries = {
             **{f"by {order}": {"sort": order} for order in KEY_ORDERS},
             "disabled": {"enabled": "false"},
@@ -95,8 +95,8 @@ class Platform:
             "search of an owner": {"search": "user-7@"},
             "search of all rows": {"search": "key"},
             "search of nothing": {"search": "nobody has this"},
-            "middle page": {"offset": str(middle * PAGE_SIZE)},
-            "middle page by expires_at": {"offset": str(middle * PAGE_SIZE), "sort": "expires_at"},
+            "middle page": {"offset": str(middle * PAGE_ROWS)},
+            "middle page by expires_at": {"offset": str(middle * PAGE_ROWS), "sort": "expires_at"},
         }
         user_queries = {
             **{f"by {order}": {"sort": order} for order in USER_ORDERS},

@@ -36,7 +36,7 @@ from gatehouse.detection.semantic.zero_shot import known_labels
 from training.semantic import attack_heads, sets, topic_head
 
 ATTACKS = {"jailbreak", "prompt_injection", "system_prompt_extraction"}
-THRESHOLD = 0.5
+MIN_PROBABILITY = 0.5
 GOALS = {"attacks F1": 0.92, "maximum share of false alarms": 0.03, "topics": 0.92}
 #: the text of a zero-shot label for each domain that one short text can describe
 LABEL_TEXTS = {
@@ -55,14 +55,14 @@ class Scored:
 
     @property
     def attack(self) -> bool:
-        return any(self.scores.get(label, 0) >= THRESHOLD for label in sets.CLASSES)
+        return any(self.scores.get(label, 0) >= MIN_PROBABILITY for label in sets.CLASSES)
 
     @property
     def topic(self) -> str:
         """Return the domain with the best score, or `out_of_scope` if the score is below the threshold."""
         domains = {label: self.scores[label] for label in topic_head.LABELS.values() if label in self.scores}
         best = max(domains, key=lambda label: domains[label])
-        return best if domains[best] >= THRESHOLD else topic_head.OUT_OF_SCOPE
+        return best if domains[best] >= MIN_PROBABILITY else topic_head.OUT_OF_SCOPE
 
     @property
     def expected_topic(self) -> str:
@@ -129,7 +129,7 @@ def _shares(scored: Sequence[Scored], key: Callable[[Scored], str]) -> dict[str,
 def _confusion(judged: Sequence[Scored]) -> dict[str, dict[str, int]]:
     table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for one in judged:
-        detected_labels = [label for label in sets.CLASSES if one.scores[label] >= THRESHOLD]
+        detected_labels = [label for label in sets.CLASSES if one.scores[label] >= MIN_PROBABILITY]
         name = one.row["label"] if one.row["is_positive"] else "harmless"
         table[name][" and ".join(detected_labels) or "nothing"] += 1
     return {name: dict(counts) for name, counts in table.items()}
@@ -174,7 +174,7 @@ def documents(shipped: EmbeddedClassifier, truth: Path) -> dict[str, str]:
         buried = [injections.buried(random, maker()) for _ in range(150)]
         for kind, texts in (("with an injection", buried), ("clean", clean)):
             scores = shipped.classify(texts, sets.CLASSES)
-            share = statistics.mean(max(one.values()) >= THRESHOLD for one in scores)
+            share = statistics.mean(max(one.values()) >= MIN_PROBABILITY for one in scores)
             results[f"{name} {kind}, called attacks"] = f"{share:.3f} of {len(texts)}"
     return results
 
@@ -188,7 +188,8 @@ def zero_shot(shipped: EmbeddedClassifier, rows: Sequence[dict[str, Any]]) -> di
     scores_of_label = {label: np.array([score[label] for score in scores]) for label in labels}
     return {
         "share of utterances that get the label": {
-            label: round(float((scores_of_label[label] >= THRESHOLD).mean()), 4) for label in known_labels(DATA)
+            label: round(float((scores_of_label[label] >= MIN_PROBABILITY).mean()), 4)
+            for label in known_labels(DATA)
         },
         "zero-shot domains": {
             words: _zero_shot_figures(scores_of_label[words], np.array([item == domain for item in domains]))
@@ -203,7 +204,7 @@ def _zero_shot_figures(scores: Any, right: Any) -> dict[str, float]:
     order = scores.argsort().argsort() + 1
     yes = int(right.sum())
     auc = (order[right].sum() - yes * (yes + 1) / 2) / (yes * (len(scores) - yes))
-    result = scores >= THRESHOLD
+    result = scores >= MIN_PROBABILITY
     return {
         "auc": round(float(auc), 3),
         "found": round(float(result[right].mean()), 3),
@@ -272,7 +273,7 @@ def main() -> None:
         clinc = {ours: theirs for theirs, ours in topic_head.LABELS.items()}
         with arguments.predictions.open("w", encoding="utf-8") as file:
             for one in scored:
-                labels = [label for label in sets.CLASSES if one.scores[label] >= THRESHOLD]
+                labels = [label for label in sets.CLASSES if one.scores[label] >= MIN_PROBABILITY]
                 prediction = {
                     "id": one.row["id"],
                     "labels": [*labels, f"topic:{clinc[one.topic]}"],

@@ -187,8 +187,8 @@ def test_a_repeated_class_name_is_noticed(tmp_path: Path) -> None:
 
 def test_constants_have_their_unit() -> None:
     faulty = {
-        str(path.relative_to(SOURCE)): names
-        for path in MODULES
+        str(path.relative_to(ROOT)): names
+        for path in [*MODULES, *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))]
         if (names := constants_without_unit(path.read_text("utf-8")))
     }
     assert faulty == {}

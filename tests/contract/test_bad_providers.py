@@ -27,7 +27,7 @@ from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.outbound.carriers import Carrier, open_outbound
 
 #: The default number of failures in a row that opens a circuit.
-THRESHOLD = 5
+CIRCUIT_FAILURES = 5
 
 OK = b"HTTP/1.1 200 OK\r\n"
 MESSAGES = [{"role": "user", "content": "hi"}]
@@ -364,7 +364,7 @@ async def test_calls_that_find_no_free_connection_are_503_and_open_no_circuit(
             first = asyncio.create_task(call("q"))
             while not provider.requests:
                 await asyncio.sleep(0.01)
-            for status_, result, retry_after in await asyncio.gather(*[call("p") for _ in range(2 * THRESHOLD)]):
+            for status_, result, retry_after in await asyncio.gather(*[call("p") for _ in range(2 * CIRCUIT_FAILURES)]):
                 assert (status_, json.loads(result)["error"]["code"]) == (503, "gateway_overloaded")
                 assert retry_after == "1"
             release.set()

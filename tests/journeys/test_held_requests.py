@@ -16,13 +16,13 @@ from tests.support.server import GatehouseServer
 
 BASE = "/api/admin/approvals"
 CARD = "4111 1111 1111 1111"
-WAIT = 8
+WAIT_SECONDS = 8
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[GatehouseServer]:
     """A server with two workers and a rule that requires approval for cards."""
-    env = {"DLP_PROMPT_TIMEOUT_SECONDS": str(WAIT), "DRAIN_SECONDS": "1", "APPROVAL_BY_MACHINES": "true"}
+    env = {"DLP_PROMPT_TIMEOUT_SECONDS": str(WAIT_SECONDS), "DRAIN_SECONDS": "1", "APPROVAL_BY_MACHINES": "true"}
     with GatehouseServer(workers=2, env=env) as running:
         headers = {"Authorization": f"Bearer {running.key}"}
         running.settled()
@@ -102,7 +102,7 @@ async def test_an_answer_can_be_held_for_approval_too(server: GatehouseServer, c
     waiting_request = WaitingRequest(server, client, model="sandbox/echo")
     query = "SELECT id::text FROM approvals WHERE request_id = %s AND direction = %s"
     for direction in ("input", "output"):
-        async with asyncio.timeout(WAIT - 2):
+        async with asyncio.timeout(WAIT_SECONDS - 2):
             while not (rows := server.sql(query, [waiting_request.request_id, direction])):
                 await asyncio.sleep(0.02)
         assert not waiting_request.answer.done()
@@ -138,7 +138,7 @@ async def test_an_undecided_approval_expires(server: GatehouseServer, client: ht
     began = time.monotonic()
     waiting_request = WaitingRequest(server, client)
     answer = await waiting_request.answer
-    assert WAIT <= time.monotonic() - began < WAIT + 5
+    assert WAIT_SECONDS <= time.monotonic() - began < WAIT_SECONDS + 5
     assert (answer.status_code, answer.headers["x-dlp-action"]) == (403, "CANCEL")
     approval = await waiting_request.until("expired")
     decided = await client.post(f"{BASE}/{approval}/approve", json={})
@@ -151,7 +151,7 @@ async def test_the_approval_of_a_disconnected_client_is_cancelled(
     waiting_request = WaitingRequest(server, client)
     await waiting_request.until("pending")
     waiting_request.answer.cancel()
-    await waiting_request.until("cancelled", patience=WAIT - 3)
+    await waiting_request.until("cancelled", patience=WAIT_SECONDS - 3)
 
 
 async def test_a_killed_workers_requests_are_cancelled(server: GatehouseServer, client: httpx2.AsyncClient) -> None:

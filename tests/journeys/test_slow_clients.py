@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(600)
 
 HTTP_SETTINGS: Final = {name: os.environ[name] for name in ("INGRESS", "OUTBOUND") if name in os.environ}
 #: seconds
-BODY_TIMEOUT: Final = 1.0
+BODY_TIMEOUT_SECONDS: Final = 1.0
 
 
 class Patient(Provider):
@@ -54,7 +54,7 @@ async def provider() -> AsyncIterator[Patient]:
 def servers(provider: Patient) -> Iterator[dict[str, ServerUnderTest]]:
     """Servers by their `OUTBOUND`, over one database."""
     with ExitStack() as stack:
-        env = {**HTTP_SETTINGS, "BODY_TIMEOUT_SECONDS": str(BODY_TIMEOUT)}
+        env = {**HTTP_SETTINGS, "BODY_TIMEOUT_SECONDS": str(BODY_TIMEOUT_SECONDS)}
         chosen = HTTP_SETTINGS.get("OUTBOUND", "lean")
         other = "aiohttp" if chosen == "lean" else "lean"
         first = stack.enter_context(GatehouseServer(env={**env, "OUTBOUND": chosen}))
@@ -116,7 +116,7 @@ async def test_a_slow_body_is_refused_at_its_timeout_and_recorded_once(server: S
 
     began = time.monotonic()
     answers = await asyncio.gather(*(drips(number) for number in range(40)), server.check_other_clients())
-    assert time.monotonic() - began < BODY_TIMEOUT + 6
+    assert time.monotonic() - began < BODY_TIMEOUT_SECONDS + 6
     assert all(answer.startswith(b"HTTP/1.1 408") for answer in answers[:-1] if answer is not None)
     assert set((await server.records("drip-", 40)).values()) == {"refused"}
     await server.nothing_left(before)

@@ -30,7 +30,7 @@ _ANSWER = json.dumps(
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
     }
 ).encode()  # fmt: skip
-_DELAY = 0.02
+_DELAY_SECONDS = 0.02
 
 
 class Arrival(NamedTuple):
@@ -134,7 +134,7 @@ class _Server:
         if request["model"].endswith("failing") or (request["model"].endswith("flaky") and self._count % 3 == 0):
             self._answer(connection, b"{}", 500, 0)
         else:
-            self._answer(connection, _ANSWER, 200, _DELAY)
+            self._answer(connection, _ANSWER, 200, _DELAY_SECONDS)
 
     def _answer(self, connection: _Connection, body: bytes, status: int, delay: float) -> None:
         answer = b"HTTP/1.1 %d X\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (status, len(body))

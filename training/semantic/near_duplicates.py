@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-_LENGTH: Final = 9
+_SHINGLE_CHARACTERS: Final = 9
 #: Minimum share of common shingles among all shingles of two texts, as for one template with different words.
 _SHARED: Final = 0.4
 #: Minimum share of common shingles among the shingles of the shorter text, if it has enough, as for a text that
@@ -63,7 +63,7 @@ class _Leaders:
 
 def _shingles(text: str) -> set[str]:
     plain = " ".join("".join(character if character.isalnum() else " " for character in text.lower()).split())
-    return {plain[start : start + _LENGTH] for start in range(max(len(plain) - _LENGTH + 1, min(len(plain), 1)))}
+    return {plain[start : start + _SHINGLE_CHARACTERS] for start in range(max(len(plain) - _SHINGLE_CHARACTERS + 1, min(len(plain), 1)))}
 
 
 def _numbered(shingles: Sequence[set[str]]) -> list[Shingles]:

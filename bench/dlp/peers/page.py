@@ -76,7 +76,7 @@ PANELS: Final = {
     "Secrets": ("a_detect_secrets", "a_gitleaks"),
     "Identifiers": ("a_presidio", "b_presidio_research"),
 }
-PLOTTED_LENGTH: Final = 10_000
+PLOTTED_CHARACTERS: Final = 10_000
 
 
 def table(run: dict[str, Any]) -> str:
@@ -84,7 +84,7 @@ def table(run: dict[str, Any]) -> str:
     heads += [f"us/KB, {length // 1000} KB" for length in LENGTHS]
     heads += [
         "first text of a process, 10 KB",
-        f"{PLOTTED_LENGTH // 1000} KB, ratio to Gatehouse",
+        f"{PLOTTED_CHARACTERS // 1000} KB, ratio to Gatehouse",
         "memory (MiB)",
         "start (s)",
     ]
@@ -95,7 +95,7 @@ def table(run: dict[str, Any]) -> str:
         cells.append("-" if own["false"] is None else f"{own['false']:.1f}")
         cells += [_short(own[f"us_per_kb_{length}"]) for length in LENGTHS]
         cells.append(_short(own["cold_us_per_kb"]))
-        cells += [_short(own[f"ratio_{PLOTTED_LENGTH}"]), f"{own['mib']:.0f}", f"{own['start_s']:.1f}"]
+        cells += [_short(own[f"ratio_{PLOTTED_CHARACTERS}"]), f"{own['mib']:.0f}", f"{own['start_s']:.1f}"]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -122,14 +122,14 @@ def publish(run: dict[str, Any]) -> None:
     panels = []
     for title, sets in PANELS.items():
         points = {
-            _name(row): (own[f"us_per_kb_{PLOTTED_LENGTH}"], mean(own["f1"][one][0] for one in sets))
+            _name(row): (own[f"us_per_kb_{PLOTTED_CHARACTERS}"], mean(own["f1"][one][0] for one in sets))
             for row, own in run["rows"].items()
             if all(own["f1"][one] for one in sets)
         }
         panels.append({"title": title, "points": points})
     chart = {
         "name": PICTURE.stem,
-        "x": f"processor time per KB in microseconds (log), texts of {PLOTTED_LENGTH // 1000} KB",
+        "x": f"processor time per KB in microseconds (log), texts of {PLOTTED_CHARACTERS // 1000} KB",
         "y": "F1, mean of two sets",
         "panels": panels,
     }

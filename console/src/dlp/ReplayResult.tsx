@@ -72,7 +72,7 @@ function Rules({ rules }: { rules: Replayed["rules"] }) {
     <table className={styles["table"]}>
       <caption>{replay.rules}</caption>
       <thead>
-        <tr><th scope="col">{replay.ruleName}</th><th scope="col">{replay.foundNow}</th><th scope="col">{replay.found}</th></tr>
+        <tr><th scope="col">{replay.ruleName}</th><th scope="col">{replay.foundNow}</th><th scope="col">{replay.withChange}</th></tr>
       </thead>
       <tbody>
         {changed.map((rule, at) => (

@@ -73,7 +73,7 @@ function DiscoverForm({ onDone }: { onDone: () => void }) {
         </SelectField>
       </Fields>
       <div role="status">
-        {preview !== null && <p>{registry.found(preview.discovered, preview.existing)}</p>}
+        {preview !== null && <p>{registry.discoveredModels(preview.discovered, preview.existing)}</p>}
         {added.length > 0 && (
           <ul className={styles["models"]} aria-label={registry.newModels} tabIndex={0}>
             {added.map((model) => (

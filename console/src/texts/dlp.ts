@@ -183,7 +183,7 @@ export const replayTexts = {
   rules: "Rules that find more or less",
   ruleName: "Rule",
   foundNow: "Requests now",
-  found: "With the change",
+  withChange: "With the change",
   changed: "Requests that are treated differently",
   changedNone: "No request is treated differently.",
   changedMore: (shown: number, total: number) => `The first ${shown} of ${total.toLocaleString("en")} are shown.`,

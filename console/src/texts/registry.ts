@@ -60,7 +60,7 @@ export const registryTexts = {
   assignHint: "Of the new drafts.",
   inferred: "Proposed by the model id",
   preview: "Preview",
-  found: (called: number, existing: number) =>
+  discoveredModels: (called: number, existing: number) =>
     `${called === 1 ? "1 model was" : `${called.toLocaleString("en")} models were`} called, of which ${existing.toLocaleString("en")} ${existing === 1 ? "is" : "are"} registered.`,
   newModels: "Models that are not registered",
   addDrafts: (count: number) => (count === 1 ? "Add 1 draft" : `Add ${count.toLocaleString("en")} drafts`),

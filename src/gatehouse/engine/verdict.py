@@ -1,7 +1,7 @@
 """Verdicts: the results of stages.
 
-A stage returns a refusal instead of raising it. A stage does not log and does not call the next stage. Exceptions of
-the ports that it uses pass through.
+A stage returns a refusal instead of raising it, and does not call the next stage. It logs only failures that must not
+end the request. Exceptions of the ports that it uses pass through.
 """
 
 from collections.abc import Callable, Coroutine

@@ -14,7 +14,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.outbound import NoConnectionFree
 
 #: Number of consecutive failures that open a circuit, by the default settings.
-THRESHOLD = 5
+CIRCUIT_FAILURES = 5
 
 #: Less than a provider's default timeout (30 s), so that the test fails if the gateway does not apply the deadline.
 MAX_WAIT_SECONDS = 20
@@ -147,8 +147,8 @@ async def test_without_any_free_connection_the_answer_is_503_with_retry_after(ha
 
 
 async def test_a_full_pool_opens_no_circuit(harness: EngineHarness) -> None:
-    harness.outbound.script = [*[NoConnectionFree() for _ in range(4 * THRESHOLD)], (200, [completion()])]
-    for _ in range(2 * THRESHOLD):
+    harness.outbound.script = [*[NoConnectionFree() for _ in range(4 * CIRCUIT_FAILURES)], (200, [completion()])]
+    for _ in range(2 * CIRCUIT_FAILURES):
         assert (await harness.engine.answer(harness.request(CHAT))).status == 503
     answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "one")

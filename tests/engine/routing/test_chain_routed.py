@@ -14,7 +14,7 @@ from gatehouse.policy.catalog import ChainEntry, CostCap, ModelFilters, RoutingP
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
 
 #: Number of consecutive failures that open a circuit, by the default settings.
-THRESHOLD = 5
+CIRCUIT_FAILURES = 5
 
 HI = [{"role": "user", "content": "Hi"}]
 POLICY = new_id()
@@ -121,7 +121,7 @@ async def test_unhealthy_providers_are_the_last_resort() -> None:
 
 async def test_a_model_with_an_open_circuit_is_not_chosen() -> None:
     harness = engine(record())
-    for _ in range(THRESHOLD):
+    for _ in range(CIRCUIT_FAILURES):
         failing(harness, 1)
         await ask(harness)
     harness.outbound.sent.clear()

@@ -15,7 +15,7 @@ from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 #: Number of rows of each list, which fill two pages.
 ROWS = 52
-PAGE_SIZE = 50
+PAGE_ROWS = 50
 
 
 class List(NamedTuple):
@@ -92,7 +92,7 @@ async def test_a_list_is_searched_sorted_and_paged_by_the_server(
         pager = page.get_by_role("navigation", name="Pages")
         await expect(pager).to_contain_text(f"of {ROWS}")
         shown = page.get_by_role("table").get_by_role("row").filter(has_text=mark)
-        await expect(shown).to_have_count(PAGE_SIZE)
+        await expect(shown).to_have_count(PAGE_ROWS)
         header = page.get_by_role("columnheader", name=rows.header)
         await header.get_by_role("button").press("Enter")
         await expect(header).to_have_attribute("aria-sort", "ascending")
@@ -101,9 +101,9 @@ async def test_a_list_is_searched_sorted_and_paged_by_the_server(
         await expect(header).to_have_attribute("aria-sort", "descending")
         await expect(shown.first).to_contain_text(f"{mark} {ROWS - 1}")
         await pager.get_by_role("button", name="Next").press("Enter")
-        await expect(shown).to_have_count(ROWS - PAGE_SIZE)
+        await expect(shown).to_have_count(ROWS - PAGE_ROWS)
         await page.reload()
-        await expect(shown).to_have_count(ROWS - PAGE_SIZE)
+        await expect(shown).to_have_count(ROWS - PAGE_ROWS)
         await expect(shown.last).to_contain_text(f"{mark} 00")
         await expect(search).to_have_value(mark)
         assert f"sort=-{rows.field}" in page.url
@@ -168,7 +168,7 @@ async def test_kill_switches_are_searched_filtered_and_paged_by_the_server(
         await page.keyboard.press("Enter")
         panel = page.get_by_role("region", name=provider, exact=True)
         models = panel.get_by_role("listitem")
-        await expect(models).to_have_count(PAGE_SIZE)
+        await expect(models).to_have_count(PAGE_ROWS)
         await expect(panel).to_contain_text("50 of 52 models are shown.")
         pager = page.get_by_role("navigation", name="Pages")
         await expect(pager).to_contain_text("of 52")
@@ -234,7 +234,7 @@ async def test_members_of_a_large_group_are_paged_and_searched(
     await sign_in("auditor", f"/console/groups?group={group}")
     dialog = modal(page)
     members = dialog.get_by_role("list", name="Members").get_by_role("listitem")
-    await expect(members).to_have_count(PAGE_SIZE)
+    await expect(members).to_have_count(PAGE_ROWS)
     await dialog.get_by_role("button", name="Next").press("Enter")
     await expect(members).to_have_count(2)
     await expect(members.last).to_contain_text(f"{mark}-51@")
@@ -249,7 +249,7 @@ async def test_members_of_a_large_group_are_paged_and_searched(
     await page.reload()
     await expect(members).to_have_count(1)
     await dialog.get_by_role("button", name="Clear").press("Enter")
-    await expect(members).to_have_count(PAGE_SIZE)
+    await expect(members).to_have_count(PAGE_ROWS)
     await page.keyboard.press("Escape")
     await expect(dialog).to_be_hidden()
     assert "group=" not in page.url

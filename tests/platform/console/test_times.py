@@ -16,6 +16,7 @@ EXCEPTIONS: Final = {
     "audit/AuditPage.tsx": "The text is the label of a button that contains a Time.",
     "dlp/VersionsDialog.tsx": "The time is next to a Time. The question names it in UTC.",
     "keys/KeyForm.tsx": "The option of a select cannot contain an element. The select has UTC as its title.",
+    "mcp/CallsPage.tsx": "The text is the label of a button. A Time is in the same row.",
     "parts/DayColumns.tsx": "The days are days in UTC.",
     "parts/format.ts": "The functions are defined here.",
     "parts/TimeChart.tsx": "The legend and the table of a chart name the hours in UTC too.",
