@@ -188,8 +188,7 @@ def zero_shot(shipped: EmbeddedClassifier, rows: Sequence[dict[str, Any]]) -> di
     scores_of_label = {label: np.array([score[label] for score in scores]) for label in labels}
     return {
         "share of utterances that get the label": {
-            label: round(float((scores_of_label[label] >= MIN_PROBABILITY).mean()), 4)
-            for label in known_labels(DATA)
+            label: round(float((scores_of_label[label] >= MIN_PROBABILITY).mean()), 4) for label in known_labels(DATA)
         },
         "zero-shot domains": {
             words: _zero_shot_figures(scores_of_label[words], np.array([item == domain for item in domains]))

@@ -63,7 +63,10 @@ class _Leaders:
 
 def _shingles(text: str) -> set[str]:
     plain = " ".join("".join(character if character.isalnum() else " " for character in text.lower()).split())
-    return {plain[start : start + _SHINGLE_CHARACTERS] for start in range(max(len(plain) - _SHINGLE_CHARACTERS + 1, min(len(plain), 1)))}
+    return {
+        plain[start : start + _SHINGLE_CHARACTERS]
+        for start in range(max(len(plain) - _SHINGLE_CHARACTERS + 1, min(len(plain), 1)))
+    }
 
 
 def _numbered(shingles: Sequence[set[str]]) -> list[Shingles]:
