@@ -1,7 +1,7 @@
 """Programs from the system's packages that some tests need, and the rule that CI skips nothing.
 
-A developer without Chromium or nginx can run everything else: the tests that need them are skipped and named at the end
-of the run. With `CI=true` a skipped test is a failed test.
+A developer without Chromium, jq or nginx can run everything else: the tests that need them are skipped and named
+at the end of the run. With `CI=true` a skipped test is a failed test.
 """
 
 import os
@@ -15,6 +15,7 @@ import pytest
 INSTALL_COMMANDS: Final = {
     "chromium-headless-shell": "apt-get install chromium-headless-shell",
     "chromium": "apt-get install chromium",
+    "jq": "apt-get install jq",
     "nginx": "apt-get install nginx",
 }
 
