@@ -2,7 +2,9 @@
 
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx2
 import msgspec
 import pytest
 from tests.engine.dlp.scenarios.test_requests import rule
@@ -99,6 +101,18 @@ async def test_a_provider_can_have_another_path_of_reranking(kind: str, config: 
     harness.outbound.script = [(200, [reranked()])]
     assert (await ask(harness, RERANK, "cohere_rerank")).status == 200
     assert harness.outbound.sent[0].url == "https://api.cohere.ai/v1/rerank"
+
+
+@pytest.mark.parametrize(
+    "path", ["//evil.example/v1/rerank", "///evil.example", "/\\\\evil.example/v1", "/../rerank", "/x@evil"]
+)
+async def test_the_path_of_reranking_never_changes_the_host(path: str) -> None:
+    # The API refuses most of these paths. A path in the database could be older.
+    harness = engine(base_url="https://api.cohere.ai:8443/compatibility/v1", quirks=Quirks(rerank_path=path))
+    harness.outbound.script = [(200, [reranked()])]
+    assert (await ask(harness, RERANK, "cohere_rerank")).status == 200
+    for parts in (urlsplit(harness.outbound.sent[0].url), httpx2.URL(harness.outbound.sent[0].url)):
+        assert (parts.scheme, parts.netloc) in {("https", "api.cohere.ai:8443"), ("https", b"api.cohere.ai:8443")}
 
 
 async def test_dlp_inspects_query_documents_and_returned_documents() -> None:

@@ -216,6 +216,8 @@ async def test_a_preset_can_have_the_dialect_of_anthropic(deployment: Deployment
         ("ours/config", {"quirks": {"is_odd": True}}, "quirks.is_odd"),
         ("ours/config", {"quirks": {"removed_fields": ["messages"]}}, "quirks.removed_fields.0"),
         ("ours/config", {"quirks": {"rerank_path": "https://elsewhere.example/"}}, "quirks.rerank_path"),
+        ("ours/config", {"quirks": {"rerank_path": "//elsewhere.example/v1/rerank"}}, "quirks.rerank_path"),
+        ("ours/config", {"quirks": {"rerank_path": "/\\\\elsewhere.example/v1/rerank"}}, "quirks.rerank_path"),
         ("theirs/config", {"quirks": {"developer_role": False}}, "quirks"),
         ("theirs/config", {"preset": "groq"}, "preset"),
     ],

@@ -164,11 +164,10 @@ def hosted_tools(dialect: str, body: Mapping[str, Any]) -> Iterator[Field]:
                 continue
         elif tool_type is not None:
             tool_type = ""
-        elif None in client_tools or tool.keys() <= _UNTYPED_TOOL_KEYS:
-            continue
         else:
-            # Some servers name a tool by a key: `{"google_search": {}}`.
-            tool_type = next(key for key in tool if key not in _UNTYPED_TOOL_KEYS)
+            tool_type = _key_as_name(dialect, tool)
+            if tool_type is None:
+                continue
         name = TOOLS + _VERSION.sub("", printable(tool_type))
         if name not in names and len(names) < _MAX_TOOL_TYPES:
             names.add(name)
@@ -184,7 +183,8 @@ def unknown_tool_fields(dialect: str, body: Mapping[str, Any]) -> Iterator[Field
     for tool, path in _tools(dialect, body):
         if type(tool) is not dict or not _is_described(tool):
             continue
-        described = [(tool, path, known)]
+        key_as_name = _key_as_name(dialect, tool)
+        described = [(tool, path, known if key_as_name is None else known | {key_as_name})]
         if dialect == "openai_chat":
             inner = ((tool.get(holder), f"{path}.{holder}") for holder in ("function", "custom"))
             described += [(value, place, tables.FUNCTION_FIELDS) for value, place in inner if type(value) is dict]
@@ -197,6 +197,13 @@ def unknown_tool_fields(dialect: str, body: Mapping[str, Any]) -> Iterator[Field
                 if name not in names and len(names) < _MAX_TOOL_FIELDS:
                     names.add(name)
                     yield Field(name, f"{place}.{key[:_MAX_NAME_CHARACTERS]}", holder[key])
+
+
+def _key_as_name(dialect: str, tool: Mapping[str, Any]) -> str | None:
+    """Return the key that names a hosted tool without a type, as in `{"google_search": {}}`. None for other tools."""
+    if tool.get("type") is not None or None in tables.CLIENT_TOOLS.get(dialect, ()):
+        return None
+    return next((key for key in tool if key not in _UNTYPED_TOOL_KEYS), None)
 
 
 def _is_described(tool: Mapping[str, Any]) -> bool:

@@ -8,9 +8,11 @@ from gatehouse.policy.catalog import LimitField, Quirks
 _LIMIT_FIELDS: Final[tuple[LimitField, ...]] = ("max_tokens", "max_completion_tokens")
 
 
-def apply_quirks(body: Mapping[str, Any], quirks: Quirks, dialect: str) -> tuple[dict[str, Any], list[str]]:
-    """Return the body for a provider with these quirks, and the names of the fields that it does not receive. Messages
-    are copied before they are changed, because the call shares them."""
+def apply_quirks(
+    body: Mapping[str, Any], quirks: Quirks, dialect: str, client_body: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the body for a provider with these quirks, and the client's fields that the provider does not receive.
+    Messages are copied before they are changed, because the call shares them."""
     fitted = dict(body)
     removed: list[str] = [name for name in quirks.removed_fields or () if fitted.pop(name, None) is not None]
     if dialect != "openai_chat":
@@ -20,8 +22,9 @@ def apply_quirks(body: Mapping[str, Any], quirks: Quirks, dialect: str) -> tuple
             if name != quirks.limit_field and name in fitted:
                 limit = fitted.pop(name)
                 fitted.setdefault(quirks.limit_field, limit)
-    if quirks.stream_options is False:
-        fitted.pop("stream_options", None)
+    if quirks.stream_options is False and fitted.pop("stream_options", None) is not None:
+        # The gateway adds the field to streams. Then the client did not send it.
+        removed += ["stream_options"] if client_body.get("stream_options") is not None else []
     if quirks.developer_role is False:
         _change_messages(fitted, lambda message: message.get("role") == "developer", _as_system)
     if quirks.message_names is False and _change_messages(fitted, *_without("name")):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
-from urllib.parse import urljoin
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -177,7 +177,11 @@ class OpenAIWire(Wire):
     def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         path = None if config.quirks is None else config.quirks.rerank_path
         if target.operation == "rerank" and path is not None:
-            return Endpoint(urljoin(self.base_url(config), path), self.headers(secret, config))
+            # A path that begins with two slashes names another host if it is resolved as a reference. The key must not
+            # be sent there.
+            parts = urlsplit(self.base_url(config))
+            url = f"{parts.scheme}://{parts.netloc}/{path.lstrip('/')}"
+            return Endpoint(url, self.headers(secret, config))
         return super().endpoint(target, config, secret)
 
 

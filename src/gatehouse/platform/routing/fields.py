@@ -84,8 +84,8 @@ class ProviderQuirks(Body):
     rerank_path: Annotated[
         str | None,
         Field(
-            pattern=r"^/[A-Za-z0-9._/-]{1,255}$", description="The path of reranking at the provider's host.",
-            examples=["/v1/rerank"],
+            pattern=r"^/[A-Za-z0-9._-][A-Za-z0-9._/-]{0,254}$",
+            description="The path of reranking at the provider's host.", examples=["/v1/rerank"],
         ),
     ] = None  # fmt: skip
 

@@ -227,6 +227,15 @@ async def test_unknown_fields_of_functions_are_recorded_or_refused(
     assert [event.rule_id for event in harness.outcomes[0].rule_events] == [name]
 
 
+async def test_the_key_that_names_a_hosted_tool_is_no_unknown_field() -> None:
+    harness = engine("tools.google_search", unknown="refuse")
+    answer, response_body = await ask(harness, {"tools": [{"google_search": {}}]})
+    assert answer.status == 200, response_body
+    assert harness.outcomes[0].rule_events == ()
+    answer, response_body = await ask(harness, {"tools": [{"google_search": {}, "hint": 1}]})
+    assert (answer.status, response_body["error"]["param"]) == (400, "tools[0].hint")
+
+
 async def test_known_fields_of_functions_are_not_recorded() -> None:
     known = {**FUNCTION["function"], "description": "d", "strict": True}  # type: ignore[dict-item]
     harness = engine(unknown="refuse")

@@ -149,7 +149,7 @@ def dropped_fields(call: ModelCall, candidate: Candidate) -> str:
     except (ProviderNotConfigured, InvalidField):
         return ""
     if config.quirks is not None and offered.operation == "chat":
-        return lost.extended(dropped, apply_quirks(body, config.quirks, spoken.name)[1])
+        return lost.extended(dropped, apply_quirks(body, config.quirks, spoken.name, call.body)[1])
     return dropped
 
 
@@ -255,7 +255,7 @@ def _fitted(
     fitted = parties.kind.fit(body, _target(call, candidate, parties.operation), config)
     if config.quirks is None or parties.operation != "chat":
         return fitted, dropped
-    fitted, removed = apply_quirks(fitted, config.quirks, parties.spoken.name)
+    fitted, removed = apply_quirks(fitted, config.quirks, parties.spoken.name, call.body)
     return fitted, lost.extended(dropped, removed) if removed else dropped
 
 
