@@ -93,6 +93,44 @@ def test_a_provider_is_a_vendors_if_its_calls_go_to_the_vendors_address(
     assert vendor_of(ProviderRecord(id="any", name="Any", **provider)) == vendor
 
 
+PRESET = """
+[presets.{name}]
+name = "Models of a team"
+dialect = "openai"
+base_url = "https://{host}/{name}/v1"
+key_required = true
+source_url = "https://proxy.example/models"
+recorded_on = 2026-11-01
+
+[{name}.small]
+source_url = "https://proxy.example/{name}"
+recorded_on = 2026-11-01
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "vendor"),
+    [
+        ({"base_url": "https://proxy.example/team-a/v1"}, "team-a"),
+        ({"base_url": "https://proxy.example/team-b/v1"}, "team-b"),
+        ({"base_url": "https://proxy.example/other/v1", "preset": "team-a"}, "team-a"),
+        ({"base_url": "https://proxy.example/other/v1"}, None),
+        ({"base_url": "https://elsewhere.example/team-a/v1", "preset": "team-a"}, None),
+        ({"base_url": "https://single.example/other/v1"}, "single"),
+        ({"base_url": "https://api.groq.com/openai/v1", "preset": "groq"}, None),
+        ({"base_url": "https://api.groq.com/other"}, None),
+    ],
+)
+def test_presets_at_one_host_have_their_own_models(config: dict[str, Any], vendor: str | None) -> None:
+    hosts = {
+        "team-a": "proxy.example", "team-b": "proxy.example", "single": "single.example", "ours": "api.groq.com",
+    }  # fmt: skip
+    known = parse("".join(PRESET.format(name=name, host=host) for name, host in hosts.items()))
+    provider = ProviderRecord(id="any", name="Any", kind="openai_compatible", config=ProviderConfig(**config))
+    model = known.find_at(provider, "small")
+    assert (None if model is None else model.source_url.rsplit("/", 1)[1]) == vendor
+
+
 ENTRY = '[openai.x]\nsource_url = "https://vendor.example"\nrecorded_on = 2026-11-01\n'
 
 

@@ -6,13 +6,13 @@ to a vendor if its calls go to the vendor's own address. Its models then have th
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
 from datetime import date
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, model_validator
@@ -49,6 +49,17 @@ _Price = Annotated[
 def _origin(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def _unambiguous(pairs: Iterable[tuple[_Key, str]]) -> dict[_Key, str]:
+    """Return a mapping of the pairs, without the keys that have several values."""
+    values: dict[_Key, set[str]] = {}
+    for key, value in pairs:
+        values.setdefault(key, set()).add(value)
+    return {key: min(several) for key, several in values.items() if len(several) == 1}
 
 
 #: The vendor's own address, by kind of provider. Kinds for servers of an organization's own have none.
@@ -157,6 +168,8 @@ class KnownModels:
         self._by_name = {
             (vendor, name): model for (vendor, model_id), model in models.items() for name in (model_id, *model.aliases)
         }
+        self._by_address = _unambiguous(((preset.kind, preset.base_url), name) for name, preset in presets.items())
+        self._by_origin = _unambiguous((_origin(preset.base_url), name) for name, preset in presets.items())
 
     def find(self, vendor: str | None, model_id: str) -> KnownModel | None:
         """Return the vendor's model with this id or alias, or None."""
@@ -164,9 +177,18 @@ class KnownModels:
 
     def find_at(self, provider: ProviderRecord, model_id: str) -> KnownModel | None:
         """Return the model of a provider with this id or alias, or None."""
-        origins = {_origin(preset.base_url): preset_id for preset_id, preset in self.presets.items()}
-        vendor = origins.get(_origin(provider.config.base_url or "")) or vendor_of(provider)
-        return self.find(vendor, model_id)
+        return self.find(self._vendor_at(provider), model_id)
+
+    def _vendor_at(self, provider: ProviderRecord) -> str | None:
+        """Return the preset that the provider names, if its calls go to the preset's host, or else the preset or vendor
+        with its address. Several presets can have one host: the host alone decides only if it has one preset."""
+        base_url, preset_id = provider.config.base_url or "", provider.config.preset or ""
+        origin = _origin(base_url)
+        preset = self.presets.get(preset_id) or PRESETS.get(preset_id)
+        if preset is not None and _origin(preset.base_url) == origin:
+            return preset_id
+        by_address = self._by_address.get((provider.kind, base_url))
+        return by_address or vendor_of(provider) or self._by_origin.get(origin)
 
 
 def parse(content: str) -> KnownModels:
