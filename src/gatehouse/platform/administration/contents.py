@@ -55,6 +55,7 @@ from gatehouse.platform.mcp.callable.routes import router as mcp_callable
 from gatehouse.platform.mcp.connections.pages import router as mcp_connection_pages
 from gatehouse.platform.mcp.connections.routes import router as mcp_connections
 from gatehouse.platform.mcp.resource.routes import router as mcp_resource
+from gatehouse.platform.mcp.servers.routes import commands_router as mcp_stdio_commands
 from gatehouse.platform.mcp.servers.routes import router as mcp_servers
 from gatehouse.platform.mcp.tools.routes import all_tools_router as all_mcp_tools
 from gatehouse.platform.mcp.tools.routes import router as mcp_tools
@@ -163,6 +164,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     conversations,
     model_aliases,
     mcp_servers,
+    mcp_stdio_commands,
     mcp_tools,
     all_mcp_tools,
     mcp_access,

@@ -20,6 +20,8 @@ from tests.support.stdio_servers import RunningOwner, command, owner
 from gatehouse.foundation.ids import new_id
 
 SDK = str(Path(__file__).parents[3] / "support" / "stdio_sdk.py")
+FIXED_VALUE = "fixed-by-the-operator-0001"
+COMMANDS = "/api/v1/admin/mcp/stdio-commands"
 STDIO = {"command": "script", "environment": {"TOKEN": "s3cr3t-of-acme"}}
 
 
@@ -28,7 +30,12 @@ async def running(platform: RunningPlatform) -> AsyncIterator[RunningOwner]:
     """The owner's process, used by the worker."""
     commands = {
         "script": command(environment=["TOKEN"]),
-        "sdk": {"command": [sys.executable, "-P", SDK], "organizations": ["*"], "environment": ["TOKEN"]},
+        "sdk": {
+            "command": [sys.executable, "-P", SDK],
+            "organizations": ["*"],
+            "environment": ["TOKEN", "REGION"],
+            "fixed_environment": {"FIXED_NAME": FIXED_VALUE},
+        },
         "theirs": {**command(), "organizations": [str(new_id())]},
     }
     with tempfile.TemporaryDirectory(prefix="gh", dir="/tmp") as home:
@@ -92,6 +99,27 @@ async def test_registration_is_refused_while_another_machine_serves(
         platform.sql("DELETE FROM nodes WHERE name = 'other-1'")
     assert answer.status_code == 409
     assert "one machine" in answer.text
+
+
+async def test_administrators_and_auditors_list_the_commands_that_are_offered_to_their_organization(
+    platform: RunningPlatform, tenant: Tenant, running: RunningOwner
+) -> None:
+    for reader in (tenant.admin, tenant.auditor):
+        answer = await reader.client.get(COMMANDS)
+        assert answer.status_code == 200
+        assert answer.json() == {
+            "stdio_commands": [
+                {"name": "script", "environment": ["TOKEN"]},
+                {"name": "sdk", "environment": ["REGION", "TOKEN"]},
+            ]
+        }
+    assert (await platform.anonymous.get(COMMANDS)).status_code == 401
+    assert (await tenant.user.client.get(COMMANDS)).status_code == 403
+
+
+async def test_the_list_of_commands_is_empty_while_stdio_is_off(tenant: Tenant) -> None:
+    answer = await tenant.admin.client.get(COMMANDS)
+    assert (answer.status_code, answer.json()) == (200, {"stdio_commands": []})
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,10 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         command = self.commands.get(name)
         return command if command is not None and command.is_offered_to(organization) else None
 
+    def offered_to(self, organization: str) -> dict[str, Command]:
+        """Return the commands that the organization may run, by name."""
+        return {name: command for name, command in self.commands.items() if command.is_offered_to(organization)}
+
 
 def read_commands(path: Path | None) -> Commands | None:
     """Return the commands in the file, or None without a path. Raises `BadSettings`."""

@@ -12,6 +12,8 @@ from gatehouse.platform.mcp.servers.schemas import (
     McpServerList,
     McpServerUpdate,
     NewMcpServer,
+    StdioCommand,
+    StdioCommandList,
     SwitchedMcpServer,
 )
 from gatehouse.platform.mcp.servers.service import McpServerNotFound
@@ -22,6 +24,7 @@ from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.kill_switch.schemas import DisableRequest
 
 router = APIRouter(prefix="/api/v1/admin/mcp/servers", tags=["MCP servers"], responses=RESPONSES)
+commands_router = APIRouter(prefix="/api/v1/admin/mcp/stdio-commands", tags=["MCP servers"], responses=RESPONSES)
 
 LoadedMcpServer = Annotated[McpServerRow, Depends(loaded(McpServerRow, "server_id", McpServerNotFound))]
 Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))]
@@ -77,3 +80,17 @@ async def switch_mcp_server_on(caller: AdminStepUp, server: LoadedMcpServer, cha
     """Releases the kill switch of a server."""
     propagation = await switching.switch(change, host, server, "mcp_server", None)
     return switching.with_propagation(McpServer.model_validate(server), propagation)
+
+
+@commands_router.get("", response_model=StdioCommandList)
+async def list_stdio_commands(caller: AdminReader, host: TheHost) -> StdioCommandList:
+    """Lists the commands that the operator offers to the organization as MCP servers (`MCP_STDIO_COMMANDS`), by name.
+    The list is empty while the setting is not set. Programs, arguments and values are never returned."""
+    assert caller.tenant_id is not None
+    offered = {} if host.stdio is None else host.stdio.commands.offered_to(str(caller.tenant_id))
+    return StdioCommandList(
+        stdio_commands=[
+            StdioCommand(name=name, environment=sorted(command.environment))
+            for name, command in sorted(offered.items())
+        ]
+    )

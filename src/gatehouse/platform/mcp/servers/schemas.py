@@ -205,3 +205,15 @@ class McpServerList(ResponseBody):
     total: int
     limit: int
     offset: int
+
+
+class StdioCommand(ResponseBody):
+    name: Annotated[str, Field(description="The `command` of `stdio`.", examples=["issue-tracker"])]
+    environment: Annotated[
+        list[str],
+        Field(description="Variables whose values the organization may set.", examples=[["TRACKER_TOKEN"]]),
+    ]
+
+
+class StdioCommandList(ResponseBody):
+    stdio_commands: list[StdioCommand]
