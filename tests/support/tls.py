@@ -13,14 +13,15 @@ from tests.support.outposts import Authority, named
 
 
 class TlsFiles:
-    """A certificate authority for servers on this machine, and the files of a server certificate."""
+    """A certificate authority for servers on this machine, and the files of a server certificate that is valid for
+    `days`. If `days` is negative, the certificate has expired."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, days: float = 5) -> None:
         authority, key = Authority("servers"), ec.generate_private_key(ec.SECP256R1())
         now = datetime.now(UTC)
         builder = x509.CertificateBuilder(
             authority.certificate.subject, named("a server"), key.public_key(), x509.random_serial_number(),
-            now - timedelta(days=1), now + timedelta(days=5),
+            now - timedelta(days=30), now + timedelta(days=days),
         )  # fmt: skip
         address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
         certificate = builder.add_extension(address, critical=False).sign(authority.key, SHA256())

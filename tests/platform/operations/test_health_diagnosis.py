@@ -1,6 +1,7 @@
 """The checks of `gatehouse doctor` that a running worker makes (docs/operations.md)."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -8,9 +9,10 @@ from uuid import uuid4
 import pytest
 from tests.support.platform import Person, RunningPlatform, Tenant
 from tests.support.relay import relay
+from tests.support.tls import TlsFiles
 
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform.operations.health import diagnosis
+from gatehouse.platform.operations.health import checks, diagnosis
 from gatehouse.platform.operations.health.patience import timed_out
 
 PATH = "/api/admin/system/diagnosis"
@@ -57,6 +59,19 @@ async def test_each_problem_is_named_with_its_remedy(
     assert (by_check["workers"]["verdict"], silent in by_check["workers"]["message"]) == ("warn", True)
     assert (by_check["TLS"]["verdict"], by_check["TLS"]["remedy"]) == ("fail", "correct TLS_CERT_PATH and TLS_KEY_PATH")
     platform.sql("DELETE FROM nodes WHERE name = %s", [silent])
+
+
+def test_the_certificate_is_reported_before_and_after_its_end(platform: RunningPlatform, tmp_path: Path) -> None:
+    def tls(days: float) -> tuple[str, str]:
+        files = TlsFiles(tmp_path, days)
+        paths = {"tls_cert_path": files.certificate, "tls_key_path": files.key}
+        results = checks.machine(platform.host.settings.model_copy(update=paths))
+        return next((result.verdict, result.message) for result in results if result.check == "TLS")
+
+    assert tls(40.5) == ("ok", "the certificate is valid for 40 days")
+    assert tls(5.5) == ("warn", "the certificate expires in 5 days")
+    expired_on = (datetime.now(UTC) - timedelta(days=3)).date()
+    assert tls(-3) == ("FAIL", f"the certificate expired on {expired_on}")
 
 
 async def test_an_unresponsive_database_is_reported_within_seconds(

@@ -19,14 +19,15 @@ class Tap(Protocol):
 
     #: the usage so far
     usage: Usage | None
-    #: whether the dialect's end of a stream was seen
+    #: whether the event that ends a stream in this dialect was seen
     finished: bool
     #: the message of the error with which the provider ended the stream, or None
     fault: str | None
 
     def take(self, block: bytes) -> bytes:
-        """Return the bytes for the client for a block of whole events: the same bytes with the model's requested name,
-        and without events that only the gateway requested."""
+        """Convert a block of whole events for the client: the model gets the name that the client requested, and events
+        that the client did not request (such as the usage) are removed. A block with an error is cut before the
+        error, which is then in `fault`."""
 
     def complete(self) -> bool:
         """Return, at the end of the stream, whether it was complete."""
@@ -83,14 +84,15 @@ class Dialect(Protocol):
 
     def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
         """Puts a text before the system prompt of a decoded body. Does nothing for operations that have no system
-        prompt. Raises `InvalidField` if the answer would repeat the text."""
+        prompt. Raises `InvalidField` if the client asked for an answer that repeats the prompt (`echo`), because it
+        would show the text."""
 
     @property
     def feature_fields(self) -> Mapping[str, str]:
         """Return the names of the fields that express features, where they differ from the features' names."""
 
     def refuse_unconvertible(self, call: ModelCall) -> None:
-        """Raises `InvalidField` for a call that no other dialect can express, although it can be read."""
+        """Raises `InvalidField` for a call that is valid in this dialect, but that no other dialect can express."""
 
     def to_internal(self, call: ModelCall) -> Any:
         """Return the request in the internal form. Raises `InvalidField` for unsupported content."""
@@ -104,12 +106,12 @@ class Dialect(Protocol):
     def stream_writer(self, call: ModelCall) -> StreamWriter: ...
 
     def view(self, event: bytes) -> EventView | None:
-        """Return the texts of one of the client's events, or None for an event that neither has nor ends a text. Raises
+        """Return the texts of an event for the client. None: the event contains no text and ends none. Raises
         `Unreadable`."""
 
     def growth(self, event: bytes) -> Growth | None:
-        """Return the growth for an event that has only the next piece of one text. This is faster than `view`, because
-        the event is not fully decoded. If the result is None, use `view`."""
+        """If the event contains only the next piece of one text, return its channel and this piece, else None. This
+        is faster than `view`, because the event is not fully decoded. If the result is None, use `view`."""
 
     def render_error(self, error: Refusal) -> bytes:
         """Return the body of an error."""

@@ -107,8 +107,8 @@ def variant_of(scope: Scope, default: Variant = Variant.A) -> Variant:
 class VariantMiddleware:
     """Middleware that chooses the variant before routing and returns it in the header `X-API-Variant`.
 
-    `refuse` responds to an invalid header in the path's error form. `except_for` lists path prefixes without variants:
-    those of model calls, which the check would slow down.
+    `refuse` responds to an invalid header in the error format of the path. `except_for` lists path prefixes without
+    variants: those of model calls, which the check would slow down.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The templates and the error form of the portal's pages."""
+"""The templates of the portal's pages, and the format of their errors."""
 
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +17,6 @@ PAGES: Final = Pages(
     files={"portal.css": "text/css"},
     functions={"moment": moment},
 )
-#: Error form of all paths of pages.
+#: The format (HTML) of errors on `PATHS`.
 ERROR_FORMAT: Final = errors.error_format(PAGES)
 PATHS: Final = ("/login", "/logout", "/dashboard", "/settings", "/organizations", "/invitation")

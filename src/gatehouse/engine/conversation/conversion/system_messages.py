@@ -58,7 +58,7 @@ def placed(request: Request) -> Request:
 
 
 def leading_texts(messages: Sequence[FormMessage]) -> list[str]:
-    """Return the texts of the system messages of a request that was `placed`. Raises `InvalidField` for files."""
+    """Return the texts of the system messages of a result of `placed`. Raises `InvalidField` for files."""
     texts = []
     for message in messages:
         if message.role != "system":

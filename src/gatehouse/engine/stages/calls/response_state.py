@@ -21,7 +21,8 @@ from gatehouse.foundation.secrets.owned_ids import KeptObject, has_item_form
 _RESPONSE_PREFIX: Final = "resp_"
 #: parameters of a list of items whose values are ids of items
 _ITEM_PARAMETERS: Final = frozenset({"after", "before"})
-#: by the type of an item: the field without which the provider reads the item's content by its id
+#: by the type of an item: the field with its content. If an item has no such field, the provider reads the content by
+#: the item's id
 _CONTENT_FIELDS: Final[Mapping[str | None, str]] = {
     "image_generation_call": "result",
     "reasoning": "encrypted_content",

@@ -18,8 +18,8 @@ from gatehouse.foundation.errors import Forbidden
 from gatehouse.policy.rules.conditions import TOOL_CALL
 from gatehouse.policy.rules.evaluation import context_of, decide
 
-#: Field of the body in which the stages see the arguments. Content filters read the topics of this field. No stage
-#: treats it specially, as it would `input` or `text`.
+#: Field of the body in which the stages see the arguments. Topic filters inspect this field. The name is not `input` or
+#: `text`, because stages treat these specially.
 ARGUMENTS: Final = "query"
 #: maximum size of arguments that rules evaluate, because an evaluation does not yield to other requests
 MAX_ARGUMENT_BYTES: Final = 64 * 1024
@@ -52,7 +52,7 @@ def _by_rules(x: CallRequest, called: CalledTool) -> Verdict:
     about: dict[str, Any] = {"server": called.server.name, "tool": called.tool.name}
     if rules.reads_arguments:
         about["arguments"] = x.call.body[ARGUMENTS]
-        # The size is that after redaction. The size of the body says nothing about text that DLP has replaced.
+        # Measured after redaction, because the replacements may be longer than the original text.
         if len(msgspec.json.encode(about["arguments"])) > MAX_ARGUMENT_BYTES:
             return Refuse(ArgumentsNotEvaluated())
     variables = request_variables(x, rules.needs, None)
@@ -75,7 +75,12 @@ def _by_tool(x: CallRequest, called: CalledTool) -> Verdict:
     """Return the verdict for a tool whose calls require an approval. An approval for a policy rule covers this too,
     because it approves the same call."""
     if not _has_approvals(x):
-        return Refuse(ToolNotApproved("Calls of this tool require an approval. The organization has no approvals."))
+        return Refuse(
+            ToolNotApproved(
+                "Calls of this tool require an approval, but approvals are switched off in this organization"
+                " (`human_in_loop`)."
+            )
+        )
 
     def settled(approved: bool) -> None:
         x.rule_events.append(

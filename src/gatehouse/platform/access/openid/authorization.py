@@ -68,8 +68,9 @@ class AuthorizationRequest(msgspec.Struct, frozen=True):
         return set(self.fields.get("scope", "").split())
 
     def grant(self, client: Client) -> CodeGrant:
-        """Return the grant of the code. It contains the requested scopes that belong to OpenID Connect or that the
-        client may have for users. Other scopes are ignored (OpenID Connect Core, 3.1.2.1)."""
+        """Return what the authorization code will grant. It contains the requested scopes that OpenID Connect defines,
+        and those that the client may use on behalf of users (`user_scopes`). Other scopes are ignored (OpenID Connect
+        Core, 3.1.2.1)."""
         scopes = [scope for scope in (*BY_SCOPE, *client.user_scopes) if scope in self.requested_scopes]
         challenge, nonce = self.fields["code_challenge"], self.fields.get("nonce")
         return CodeGrant(self.client_id, self.redirect_uri, challenge, nonce, " ".join(scopes))
@@ -116,7 +117,8 @@ class AuthorizationRequest(msgspec.Struct, frozen=True):
         return RedirectResponse(location, 303, {"Referrer-Policy": "no-referrer"})
 
     def retry_url(self, requested_at: str) -> str:
-        """Return the URL of this request for after the sign-in. `requested_at` is the signed time of this request."""
+        """Return the URL to which the browser returns after the sign-in, in order to repeat this request.
+        `requested_at` is the signed time of this request."""
         pairs = [pair for pair in parse_qsl(self.query, keep_blank_values=True) if pair[0] != "asked_at"]
         return f"{PATH}?{urlencode([*pairs, ('asked_at', requested_at)])}"
 

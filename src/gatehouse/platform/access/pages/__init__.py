@@ -1,4 +1,4 @@
-"""The platform's browser pages, and the error form of their paths (a page, not JSON). Layout and content security
+"""The platform's browser pages, and the format of errors on their paths (HTML, not JSON). Layout and content security
 policy are in `foundation.http.pages`. One script handles passkeys."""
 
 from gatehouse.platform.access.pages.rendering import ERROR_FORMAT, page

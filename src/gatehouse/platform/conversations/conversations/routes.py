@@ -84,7 +84,7 @@ ReadableConversation = Annotated[ConversationRow, Depends(_for_reading)]
 WritableConversation = Annotated[ConversationRow, Depends(_for_writing)]
 ChatConversation = Annotated[ConversationRow, Depends(_for_chat)]
 
-#: Refusals of the pipeline, in the error form of the gateway.
+#: Refusals of the pipeline, in the error format of the gateway.
 _REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
     status: {
         "description": description,

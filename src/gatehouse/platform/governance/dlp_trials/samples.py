@@ -42,8 +42,8 @@ _line_decoder: Final = msgspec.json.Decoder(TextSample | str)
 
 
 async def read(request: Request) -> tuple[Draft, list[TextSample] | Recorded]:
-    """Return the draft, and either texts or the selection of the organization's own samples. Raises `Unprocessable`
-    with the name of the field or the line, `SamplesTooLarge`, `MalformedSampleForm`."""
+    """Return the draft, and either the texts that were sent or the selection of recorded samples (`recorded`). Raises
+    `Unprocessable` with the name of the field or the line, `SamplesTooLarge`, `MalformedSampleForm`."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() == "multipart/form-data":
         return await _form(request)
     body = await request.body()

@@ -166,7 +166,7 @@ async def scim_tokens(session: AsyncSession, replica: Replica, keys: Keys) -> No
 
 
 async def outpost_trust(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    """Load the trust in outposts. The trust is one row, so `keys` is ignored."""
+    """Load which outposts the platform trusts. This is a single row, so `keys` is ignored."""
     del keys
     query = "SELECT ca_certificates, organizations, outposts FROM outpost_trust"
     row = (await session.execute(text(query))).first()

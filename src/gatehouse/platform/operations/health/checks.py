@@ -94,9 +94,8 @@ def clock(database_time: float) -> CheckResult:
 
 def journal(folder: Path, max_bytes: int) -> CheckResult:
     if not os.access(folder, os.W_OK):
-        return CheckResult(
-            "journal", "FAIL", f"{folder} cannot be written", f"chown it to the user that serves: {folder}"
-        )
+        remedy = f"make the user that runs `gatehouse serve` the owner of {folder}"
+        return CheckResult("journal", "FAIL", f"{folder} cannot be written", remedy)
     size, free = journal_bytes(folder), free_bytes(folder)
     if free < _MIN_FREE_BYTES:
         return CheckResult(
@@ -138,7 +137,8 @@ def _certificate(certificate: Path, key: Path | None) -> CheckResult:
             "TLS", "FAIL", f"the certificate cannot be loaded ({error})", "correct TLS_CERT_PATH and TLS_KEY_PATH"
         )
     days = (expires - datetime.now(UTC)).days
+    if days < 0:
+        return CheckResult("TLS", "FAIL", f"the certificate expired on {expires:%Y-%m-%d}", "renew it, then restart")
     if days < _CERTIFICATE_WARNING_DAYS:
-        verdict: Verdict = "FAIL" if days < 0 else "warn"
-        return CheckResult("TLS", verdict, f"the certificate expires in {days} days", "renew it, then restart")
+        return CheckResult("TLS", "warn", f"the certificate expires in {days} days", "renew it, then restart")
     return CheckResult("TLS", "ok", f"the certificate is valid for {days} days")

@@ -1,4 +1,4 @@
-"""Replaces the trust in outposts, and checks whether an organization may have outposts."""
+"""Sets which outposts the platform trusts, and checks whether an organization may have outposts."""
 
 from collections.abc import Sequence
 from typing import Any, Final

@@ -1,4 +1,5 @@
-"""The row with the trust in outposts. It belongs to the platform and not to an organization. Operators change it."""
+"""The single row that says which outposts the platform trusts: CA certificates, organizations and serial numbers.
+Operators change it."""
 
 from collections.abc import Sequence
 from datetime import datetime

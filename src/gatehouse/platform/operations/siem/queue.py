@@ -1,4 +1,4 @@
-"""Leases and batches of forwarding: all queries of the forwarding processes.
+"""All queries of the processes that forward events to SIEM receivers: they lease an organization and read its batches.
 
 One process at a time sends for an organization. Its turn is a lease, which expires if the process is killed. Events
 that the process had sent but not recorded are then sent again.
@@ -175,8 +175,8 @@ async def _next(
     rows = (await session.execute(_READ_AUDIT, values)).all()
     waiting += [(EventPosition(sequence=row.sequence), events.of_audit(row)) for row in rows]
     if not rows and head > sequence:
-        # All of these events were removed. This is possible only while the flag was off, when waiting events are not
-        # retained.
+        # All of these events were removed. This happens only if forwarding was off for a time (feature flag
+        # `audit_log_streaming`): events that wait are then not kept.
         await session.execute(_SKIP, {**key, "head": head})
         sequence = head
     rows = (
@@ -217,7 +217,7 @@ class ForwardingBacklog(msgspec.Struct):
 
 async def enqueue(session: AsyncSession, events: Sequence[Event]) -> None:
     """Add `events` to the queues of their organizations, in order. Events of organizations that do not forward are
-    skipped. The transaction also marks the events as dispatched."""
+    skipped. The caller marks the events as dispatched in the same transaction."""
     values = {
         "tenants": [event.tenant_id for event in events],
         "ids": [event.id for event in events],

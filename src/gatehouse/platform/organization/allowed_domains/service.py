@@ -1,5 +1,5 @@
-"""Adds, changes, removes and verifies allowed domains. Each change sets `updated_at` of the organization, which is
-the version of its settings, because the settings include the domains."""
+"""Adds, changes, removes and verifies allowed domains. The organization's settings include the domains, and
+`updated_at` of the organization is the version of the settings. So each change of a domain sets it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final

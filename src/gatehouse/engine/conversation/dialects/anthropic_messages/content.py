@@ -32,7 +32,7 @@ _ID = re.compile("[a-zA-Z0-9_-]{1,64}")
 
 #: the beginning of a text that Claude Code adds to the system prompt; the text differs in each request
 BILLING_HEADER: Final = "x-anthropic-billing-header:"
-#: blocks that no other API has, and without which the conversation is complete
+#: blocks that no other API has. They are left out, because the conversation is complete without them
 _LEFT_OUT: Final = frozenset({"tool_addition", "tool_removal", "tool_search_tool_result"})
 #: the beginning of the types and names of Anthropic's tools that search for tools
 TOOL_SEARCH: Final = "tool_search_tool"

@@ -33,7 +33,7 @@ from gatehouse.engine.conversation.form import (
     ToolResult,
 )
 
-#: used if the client sets no limit, which this dialect requires
+#: The limit that is sent if the client sets none, because this dialect requires one.
 DEFAULT_MAX_TOKENS = 4096
 #: the same for a model that may think, because the limit includes the thinking
 DEFAULT_MAX_TOKENS_WITH_THINKING = 32_000
@@ -78,7 +78,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool, betas: tuple[str, ..
             lost |= unread(value, fields, f"{name}.")
     requested_effort = effort.of_anthropic(body.get("thinking"), config.get("effort"))
     if requested_effort is None and body.get("thinking") is not None:
-        # The model decides, as it does by default in other APIs.
+        # This `thinking` leaves the effort to the model. That is the default in other APIs, so nothing is sent for it.
         lost["thinking"] = None
     messages = content.read_messages(body["messages"], lost)
     system = content.read_system(body.get("system"), lost)
@@ -189,7 +189,8 @@ def accepted_sampling(request: Request, thinks: bool) -> Sampling:
 
 
 def unwritten_for_claude(request: Request) -> frozenset[str]:
-    """Return the features that are left out because the model refuses them. `request` was `placed`."""
+    """Return the features that are left out because the model refuses them. `request` must be a result of
+    `placed`."""
     planned = thinking(request)
     names = {"effort"} if planned.is_lost else set()
     if not planned.is_lost and "budget_tokens" not in planned.fields.get("thinking", {}):
@@ -199,7 +200,7 @@ def unwritten_for_claude(request: Request) -> frozenset[str]:
     if not accepts_tool_choice(request):
         names.add("tool_choice")
     sampling = accepted_sampling(request, planned.thinks)
-    # 1 is the default of `temperature` and `top_p`: without it nothing changes.
+    # 1 is the default of `temperature` and `top_p`, so leaving out a 1 loses nothing.
     names |= {
         name
         for name in ("temperature", "top_p", "top_k")
@@ -255,9 +256,9 @@ def _default_max_tokens(request: Request, *, thinks: bool) -> int:
 
 
 def _accepts_budget(messages: Sequence[FormMessage]) -> bool:
-    """Return whether Anthropic accepts a thinking budget after these messages: the last ones are the user's, and
-    results of tools follow a message of the assistant that begins with its thinking. System messages are ignored,
-    because they are written elsewhere."""
+    """Return whether Anthropic accepts a thinking budget after these messages. The last message must be the user's. If
+    there are tool results after the assistant's last message, that message must begin with thinking. System messages
+    are ignored, because they are written elsewhere."""
     ends_with_user = has_results = False
     for message in reversed(messages):
         if message.role == "system" or not _is_sent(message):
@@ -270,7 +271,8 @@ def _accepts_budget(messages: Sequence[FormMessage]) -> bool:
 
 
 def _read_tools(body: Mapping[str, Any], lost: dict[str, None]) -> tuple[Tool, ...]:
-    """Return the tools, except those that search for tools. All tools that these could find are offered."""
+    """Return the tools, except those that search for tools. Search is not needed, because the tools that
+    it could find are all offered to the model."""
     read = []
     for index, tool in enumerate(body.get("tools") or ()):
         if str(tool.get("type")).startswith(content.TOOL_SEARCH):

@@ -52,7 +52,8 @@ def wants_usage(body: Mapping[str, Any]) -> bool:
 
 
 def refuse_unconvertible(body: Mapping[str, Any]) -> None:
-    """Raises `InvalidField` for fields without which the answer would have another meaning."""
+    """Raises `InvalidField` for fields that cannot be converted and cannot be left out, because that would change the
+    meaning of the answer."""
     choices = integer(body, "n")
     if choices is not None and choices > 1:
         raise InvalidField("n", "`n` must be 1: this provider gives one answer to a call.")

@@ -29,7 +29,7 @@ _TEXT_FIELDS: Final = {"input_text": "text", "output_text": "text", "text": "tex
 _LEFT_OUT: Final = frozenset({"web_search_call", "image_generation_call", "tool_search_call", "mcp_list_tools"})
 #: fields of a message that are converted, or have no effect here
 _MESSAGE_FIELDS: Final = frozenset({"type", "role", "content", "id", "status"})
-#: the same for the other items that are converted, by type
+#: fields of the other items that are converted, or have no effect here, by the item's type
 _ITEM_FIELDS: Final = {
     "function_call": frozenset({
         "type", "id", "call_id", "name", "namespace", "arguments", "status", "extra_content",

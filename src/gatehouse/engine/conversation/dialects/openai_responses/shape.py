@@ -47,7 +47,7 @@ _UNSUPPORTED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     "prompt": ((None,), "The gateway stores no prompts: send `instructions` and `input`."),
     "top_logprobs": ((None, 0), NO_LOGPROBS),
 }
-#: the same for a provider without the Responses API
+#: features that a provider without the Responses API does not support, in the same form
 _NOT_CONVERTED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     "store": (
         (None, False),
