@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 
 #: Installed with the packages of the console.
 AXE: Final = Path(__file__).parents[2] / "console" / "node_modules" / "axe-core" / "axe.min.js"
@@ -24,6 +24,11 @@ _RUN_AXE: Final = """async (rules) => {
 }"""
 
 
+_WAIT_FOR_TRANSITIONS: Final = """() => Promise.allSettled(
+  document.getAnimations().filter((animation) => animation instanceof CSSTransition).map(({ finished }) => finished))
+  .then(() => null)"""
+
+
 async def assert_accessible(page: Page) -> None:
     """Check the page with all rules in the light theme, and only its colors in the dark theme, because nothing else
     differs. The page must allow scripts."""
@@ -34,7 +39,10 @@ async def assert_accessible(page: Page) -> None:
 async def assert_no_violations(
     page: Page, rules: dict[str, Any] = ALL_RULES, scheme: Literal["light", "dark"] = "light"
 ) -> None:
+    # A table that loads other rows is pale, and fades in again.
+    await expect(page.locator("[data-stale]")).to_have_count(0)
     await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    await page.evaluate(_WAIT_FOR_TRANSITIONS)
     if not await page.evaluate("'axe' in window"):
         # The browser's debugger runs it, so that the page's policy does not apply.
         await page.evaluate(AXE.read_text())
