@@ -78,18 +78,19 @@ def stream(*items: dict[str, Any], piece: int = 3, final: str = "completed", **m
 
 
 _Event = tuple[str, dict[str, Any]]
+_TEXT_FIELDS = {"content", "summary", "arguments", "input", "code"}
 
 
 def _item_events(index: int, item: dict[str, Any], piece: int) -> Iterator[_Event]:
     place = {"item_id": item["id"], "output_index": index}
-    started = {name: value for name, value in item.items() if name not in {"content", "summary", "arguments", "input"}}
+    started = {name: value for name, value in item.items() if name not in _TEXT_FIELDS}
     kind = item["type"]
     if kind == "message":
         started |= {"content": [], "status": "in_progress"}
     elif kind == "reasoning":
         started |= {"summary": []}
     else:
-        field = "arguments" if kind == "function_call" else "input"
+        field = {"function_call": "arguments", "code_interpreter_call": "code"}.get(kind, "input")
         started |= {field: "", "status": "in_progress"}
     yield "response.output_item.added", {"output_index": index, "item": started}
     if kind == "message":
@@ -118,6 +119,8 @@ def _item_events(index: int, item: dict[str, Any], piece: int) -> Iterator[_Even
             yield from _text_events("response.reasoning_text", here, "text", part["text"], piece, {})
     elif kind == "function_call":
         yield from _text_events("response.function_call_arguments", place, "arguments", item["arguments"], piece, {})
+    elif kind == "code_interpreter_call":
+        yield from _text_events("response.code_interpreter_call_code", place, "code", item["code"], piece, {})
     else:
         yield from _text_events("response.custom_tool_call_input", place, "input", item["input"], piece, {})
     yield "response.output_item.done", {"output_index": index, "item": item}

@@ -30,7 +30,7 @@ TARGETS = [
     ("bedrock_converse", "anthropic.claude-sonnet-4-5-v1:0"),
     ("bedrock_converse", "amazon.nova-pro-v1:0"),
 ]
-EXAMPLES = 60
+EXAMPLES = 25
 _SENTINEL = re.compile(r"snt\d{4}x|(?<![\d.])7\d{7}(?!\d)|0\.50\d{4}", re.IGNORECASE)
 
 

@@ -34,6 +34,10 @@ class NativeOptions(msgspec.Struct):
     left_out: tuple[str, ...] = ()
     #: converts the provider's id of a kept response or item to the client's: called with provider, model and id
     public_id: Callable[[str, str, str], str] | None = None
+    #: converts the provider's id of a container to the client's: called with provider, model and id
+    public_container: Callable[[str, str, str], str] | None = None
+    #: the providers of the containers of this caller that the call names, by the provider's id
+    containers: Mapping[str, str] = {}
     #: names of the fields, tools and items that were not sent to the provider in the last attempt
     lost: dict[str, None] = {}
     #: whether the provider adds an unknown number of tokens to the input

@@ -104,7 +104,7 @@ def references(dialect: str, body: Mapping[str, Any]) -> Iterator[Field]:
 def tool_references(dialect: str, body: Mapping[str, Any], left_out: tuple[str, ...] = ()) -> Iterator[Field]:
     """Yield the ids in declarations of tools that refer to content stored by a provider: containers, files and vector
     stores. Tools whose type has a prefix in `left_out` are not sent, so they are skipped."""
-    for tool, path in _tools(dialect, body):
+    for tool, path in declared_tools(dialect, body):
         if type(tool) is not dict or str(tool.get("type")).startswith(left_out):
             continue
         if tables.VECTOR_STORE_IDS in tool:
@@ -155,7 +155,7 @@ def hosted_tools(dialect: str, body: Mapping[str, Any]) -> Iterator[Field]:
         return
     prefixes = tables.CLIENT_TOOL_PREFIXES.get(dialect, ())
     names: set[str] = set()
-    for tool, path in _tools(dialect, body):
+    for tool, path in declared_tools(dialect, body):
         if type(tool) is not dict:
             continue
         tool_type = tool.get("type")
@@ -180,7 +180,7 @@ def unknown_tool_fields(dialect: str, body: Mapping[str, Any]) -> Iterator[Field
     if known is None:
         return
     names: set[str] = set()
-    for tool, path in _tools(dialect, body):
+    for tool, path in declared_tools(dialect, body):
         if type(tool) is not dict or not _is_described(tool):
             continue
         key_as_name = _key_as_name(dialect, tool)
@@ -211,7 +211,7 @@ def _is_described(tool: Mapping[str, Any]) -> bool:
     return (tool_type is None or type(tool_type) is str) and tool_type in tables.DESCRIBED_TOOLS
 
 
-def _tools(dialect: str, body: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
+def declared_tools(dialect: str, body: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
     """Yield each tool that a body declares, and its path."""
     yield from _listed(body.get("tools"), "tools")
     items = body.get("input")

@@ -1,8 +1,8 @@
 """Ids of objects that a provider keeps, bound to their owner by a MAC. So no table of owners is needed.
 
 An id of a response has the form `resp_<base64url of MAC and content>`; its content identifies the provider, the model
-and the provider's id. An id of an item is the provider's id with the MAC at its end. An id of a session at an MCP
-server is the MAC, a dot, and the server's id.
+and the provider's id. An id of a container has the same form after `cntr_gw_`. An id of an item is the provider's id
+with the MAC at its end. An id of a session at an MCP server is the MAC, a dot, and the server's id.
 """
 
 import binascii
@@ -18,6 +18,7 @@ import msgspec
 from gatehouse.foundation.secrets.sealing import MasterKeys
 
 _PREFIX: Final = "resp_"
+_CONTAINER_PREFIX: Final = "cntr_gw_"
 _MAC_BYTES: Final = 16
 #: the MAC of an item has to fit into 64 characters together with the provider's id
 _ITEM_MAC_BYTES: Final = 9
@@ -51,19 +52,30 @@ class OwnedIds:
         return cls([current, *(key for key in master_keys.keys.values() if key != current)])
 
     def response_id(self, owner: bytes, kept: KeptObject) -> str:
-        content = msgspec.json.encode(kept)
-        mac = _mac(self._keys[0], b"response", owner, content, _MAC_BYTES)
-        return _PREFIX + urlsafe_b64encode(mac + content).decode().rstrip("=")
+        return self._public_id(_PREFIX, b"response", owner, kept)
 
     def read_response_id(self, owner: bytes, public_id: str) -> KeptObject | None:
         """Return the response, or None for any other text and for an id of another owner."""
-        raw = _raw(public_id)
+        return self._kept(_PREFIX, b"response", owner, public_id)
+
+    def container_id(self, owner: bytes, kept: KeptObject) -> str:
+        return self._public_id(_CONTAINER_PREFIX, b"container", owner, kept)
+
+    def read_container_id(self, owner: bytes, public_id: str) -> KeptObject | None:
+        """Return the container, or None for any other text and for an id of another owner."""
+        return self._kept(_CONTAINER_PREFIX, b"container", owner, public_id)
+
+    def _public_id(self, prefix: str, purpose: bytes, owner: bytes, kept: KeptObject) -> str:
+        content = msgspec.json.encode(kept)
+        mac = _mac(self._keys[0], purpose, owner, content, _MAC_BYTES)
+        return prefix + urlsafe_b64encode(mac + content).decode().rstrip("=")
+
+    def _kept(self, prefix: str, purpose: bytes, owner: bytes, public_id: str) -> KeptObject | None:
+        raw = _raw(public_id, prefix)
         if raw is None:
             return None
         mac, content = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
-        if not self._is_valid(mac, b"response", owner, content):
-            return None
-        return _content.decode(content)
+        return _content.decode(content) if self._is_valid(mac, purpose, owner, content) else None
 
     def item_id(self, owner: bytes, upstream_id: str) -> str:
         mac = _mac(self._keys[0], b"item", owner, upstream_id.encode(), _ITEM_MAC_BYTES)
@@ -96,7 +108,7 @@ class OwnedIds:
 
 def unverified_response(public_id: str) -> KeptObject | None:
     """Return the response that an id names, before its owner is checked, or None for any other text."""
-    raw = _raw(public_id)
+    raw = _raw(public_id, _PREFIX)
     try:
         return None if raw is None else _content.decode(raw[_MAC_BYTES:])
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -108,10 +120,15 @@ def has_item_form(public_id: str) -> bool:
     return len(public_id) <= _MAX_ID_CHARACTERS and _ITEM.match(public_id) is not None
 
 
-def _raw(public_id: str) -> bytes | None:
-    if len(public_id) > _MAX_ID_CHARACTERS or not public_id.startswith(_PREFIX) or not public_id.isascii():
+def has_container_form(public_id: str) -> bool:
+    """Return whether a text has the form of a container's id, of any owner."""
+    return public_id.startswith(_CONTAINER_PREFIX)
+
+
+def _raw(public_id: str, prefix: str) -> bytes | None:
+    if len(public_id) > _MAX_ID_CHARACTERS or not public_id.startswith(prefix) or not public_id.isascii():
         return None
-    encoded = public_id[len(_PREFIX) :].encode()
+    encoded = public_id[len(prefix) :].encode()
     try:
         raw = urlsafe_b64decode(encoded + b"=" * (-len(encoded) % 4))
     except (binascii.Error, ValueError):

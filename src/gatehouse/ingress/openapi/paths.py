@@ -126,10 +126,10 @@ _HEADERS: Final = {
     "X-Gateway-Provider": "The provider that answered.",
     "X-Gateway-Model": "The model that answered.",
     "X-Gateway-Fallbacks": "The number of candidates that failed before the answer.",
-    "X-Gateway-Cache": "`hit` if the answer comes from the response cache, otherwise `miss`. Absent if answers are not"
-    " cached.",
+    "X-Gateway-Cache": "`hit` if the response cache answers, otherwise `miss`. Absent if answers are not cached.",
     "X-Gateway-Warning": "The objection of the organization's model registry to the model. Absent if there is none.",
-    "X-Gateway-Dropped": "The fields of the request that the provider's API cannot express. Absent if there are none.",
+    "X-Gateway-Dropped": "The fields that the provider's API cannot express, and the parts of its answer that the"
+    " client does not receive (`answer.*`; in streams, a comment names them). Absent if there are none.",
     "X-Gateway-Token-Count": "`provider` if the provider counted the tokens, `estimate` if the gateway estimated them.",
     "X-Gateway-Timing": "The time of each step, in the form of Server-Timing. Only for administrators who send this"
     " header in the request.",

@@ -37,12 +37,41 @@ class _ReasoningContent(msgspec.Struct, rename="camel"):
     redacted_content: str | None = None
 
 
-class _Block(msgspec.Struct, rename="camel"):
+class _CitedText(msgspec.Struct):
+    text: str = ""
+
+
+class _CitationsContent(msgspec.Struct):
+    content: list[_CitedText] = []
+
+
+class UnreadParts(msgspec.Struct, rename="camel"):
+    """Parts of a block that the dialects of clients cannot express."""
+
+    image: Any = None
+    audio: Any = None
+    video: Any = None
+    document: Any = None
+    tool_result: Any = None
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """The names of these parts."""
+        parts = {
+            "images": self.image,
+            "audio": self.audio,
+            "video": self.video,
+            "document": self.document,
+            "tool_result": self.tool_result,
+        }
+        return tuple(f"answer.{name}" for name, value in parts.items() if value is not None)
+
+
+class _Block(UnreadParts, rename="camel"):
     text: str | None = None
     reasoning_content: _ReasoningContent | None = None
     tool_use: _ToolUse | None = None
-    image: Any = None
-    citations_content: Any = None
+    citations_content: _CitationsContent | None = None
 
 
 class _Message(msgspec.Struct):
@@ -76,7 +105,6 @@ def read(body: bytes) -> Completion:
     parts: list[AnswerPart] = []
     lost: dict[str, None] = {}
     for block in reply.output.message.content:
-        # The dialects of clients have no equivalent of other blocks.
         if block.reasoning_content is not None:
             parts += _reasoning(block.reasoning_content)
         elif block.tool_use is not None:
@@ -84,10 +112,10 @@ def read(body: bytes) -> Completion:
             parts.append(ToolCall(id=call.tool_use_id, name=call.name, arguments=bytes(call.input).decode()))
         elif block.text:
             parts.append(Text(block.text))
-        elif block.image is not None:
-            lost["answer.images"] = None
         elif block.citations_content is not None:
+            parts += [Text(cited.text) for cited in block.citations_content.content if cited.text]
             lost["answer.citations"] = None
+        lost |= dict.fromkeys(block.lost)
     return Completion(
         id=new_id(),
         model="",

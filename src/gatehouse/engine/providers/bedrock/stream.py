@@ -20,7 +20,7 @@ from gatehouse.engine.conversation.form import (
     UsageDelta,
 )
 from gatehouse.engine.conversation.sse import data_of
-from gatehouse.engine.providers.bedrock.reply import UsageShape, finish_of, new_id, usage_of
+from gatehouse.engine.providers.bedrock.reply import UnreadParts, UsageShape, finish_of, new_id, usage_of
 
 
 class _ToolUseDelta(msgspec.Struct, rename="camel"):
@@ -35,19 +35,17 @@ class _ReasoningPiece(msgspec.Struct, rename="camel"):
     redacted_content: str = ""
 
 
-class _Piece(msgspec.Struct, rename="camel"):
+class _Piece(UnreadParts, rename="camel"):
     text: str | None = None
     reasoning_content: _ReasoningPiece | None = None
     tool_use: _ToolUseDelta | None = None
-    image: Any = None
     citation: Any = None
 
     @property
-    def lost(self) -> Sequence[Delta]:
-        """A delta with the name of a piece that the dialects of clients cannot express."""
-        if self.image is not None:
-            return (PartsLost(("answer.images",)),)
-        return (PartsLost(("answer.citations",)),) if self.citation is not None else ()
+    def deltas(self) -> Sequence[Delta]:
+        """The names of the parts that the dialects of clients cannot express, as deltas."""
+        names = self.lost if self.citation is None else (*self.lost, "answer.citations")
+        return (PartsLost(names),) if names else ()
 
 
 class _Event(msgspec.Struct, rename="camel"):
@@ -84,7 +82,7 @@ class Reader:
 
     def _block_start(self, event: _Event) -> Sequence[Delta]:
         if event.start is None or event.start.tool_use is None:
-            return () if event.start is None else event.start.lost
+            return () if event.start is None else event.start.deltas
         index = self._tools[event.content_block_index] = len(self._tools)
         self._without_arguments.add(event.content_block_index)
         return (ToolStarted(index=index, id=event.start.tool_use.tool_use_id, name=event.start.tool_use.name),)
@@ -98,7 +96,7 @@ class Reader:
         if delta.tool_use is not None and delta.tool_use.input and block in self._tools:
             self._without_arguments.discard(block)
             return (ToolArguments(index=self._tools[block], text=delta.tool_use.input),)
-        return delta.lost
+        return delta.deltas
 
     def _block_stop(self, event: _Event) -> Sequence[Delta]:
         if event.content_block_index not in self._without_arguments:

@@ -71,8 +71,11 @@ class _Content(msgspec.Struct):
 class _Candidate(msgspec.Struct, rename="camel"):
     content: _Content | None = None
     finish_reason: str | None = None
+    finish_message: str | None = None
     grounding_metadata: Any = None
     citation_metadata: Any = None
+    url_context_metadata: Any = None
+    logprobs_result: Any = None
 
 
 class _PromptFeedback(msgspec.Struct, rename="camel"):
@@ -131,8 +134,12 @@ class GeminiAnswer(msgspec.Struct, rename="camel"):
         if candidate is None:
             return ()
         names = {} if candidate.content is None else dict.fromkeys(part.lost for part in candidate.content.parts)
-        if candidate.grounding_metadata or candidate.citation_metadata:
+        if candidate.grounding_metadata or candidate.citation_metadata or candidate.url_context_metadata:
             names["answer.citations"] = None
+        if candidate.logprobs_result:
+            names["answer.logprobs"] = None
+        if candidate.finish_message:
+            names["answer.finish_message"] = None
         return tuple(name for name in names if name is not None)
 
     def finish(self, *, called: bool) -> Finish | None:

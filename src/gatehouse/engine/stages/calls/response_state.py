@@ -4,7 +4,7 @@ The ids that a client receives are bound to its organization and user. A follow-
 an id that the gateway did not make, is refused. The call continues with the provider's ids.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from gatehouse.engine.conversation.call import KeptRequest, NativeOptions
@@ -12,11 +12,11 @@ from gatehouse.engine.conversation.dialects.openai_responses.native import LEFT_
 from gatehouse.engine.conversation.dialects.openai_responses.references import kind_of
 from gatehouse.engine.conversation.errors import InvalidField, ResponseNotFound
 from gatehouse.engine.exchange import CallRequest, Identified
-from gatehouse.engine.fields.naming import hosted_tools
+from gatehouse.engine.fields.naming import declared_tools, hosted_tools
 from gatehouse.engine.fields.tables import ALL_TOOLS, TOOLS
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
-from gatehouse.foundation.secrets.owned_ids import KeptObject, has_item_form
+from gatehouse.foundation.secrets.owned_ids import KeptObject, has_container_form, has_item_form
 
 _RESPONSE_PREFIX: Final = "resp_"
 #: parameters of a list of items whose values are ids of items
@@ -31,6 +31,10 @@ _CONTENT_FIELDS: Final[Mapping[str | None, str]] = {
 _SAFETY_CHECKS: Final = ("acknowledged_safety_checks", "pending_safety_checks")
 #: field of an answer to a request for approval, with the id of the request
 _APPROVAL: Final = "approval_request_id"
+#: the key of a container's id in items, in their annotations, and in the options of tools
+_CONTAINER_ID: Final = "container_id"
+#: the beginning of the ids of containers, without which a body need not be searched
+_CONTAINER_SIGN: Final = b"cntr_gw_"
 #: fields with ids that an item answers
 _ANSWERING_FIELDS: Final = frozenset({_APPROVAL, *_SAFETY_CHECKS})
 
@@ -44,6 +48,7 @@ def resolve(x: CallRequest, ports: Ports) -> Verdict:
     options = x.call.native
     if options is None:
         return ALLOW
+    options.public_container = _public_containers(owner(x.identified), ports)
     return _resolve(x, options, ports) if options.kept is None else _resolve_kept(x, options.kept, options, ports)
 
 
@@ -81,7 +86,54 @@ def _resolve(x: CallRequest, options: NativeOptions, ports: Ports) -> Verdict:
         options.fills_context = any(
             field.name in allowed or ALL_TOOLS in allowed for field in hosted_tools(x.call.dialect, body)
         )
+    if _CONTAINER_SIGN in x.call.raw_body:
+        foreign = _resolve_containers(x, options, ports)
+        if foreign is not None:
+            return Refuse(ResponseNotFound("You have no container with this id.", param=foreign))
     return _resolve_items(body.get("input"), options, x.identified, ports)
+
+
+def _public_containers(bound_to: bytes, ports: Ports) -> Callable[[str, str, str], str]:
+    def public_id(provider: str, model: str, upstream_id: str) -> str:
+        return ports.owned_ids.container_id(bound_to, KeptObject(provider, model, upstream_id))
+
+    return public_id
+
+
+def _resolve_containers(x: CallRequest, options: NativeOptions, ports: Ports) -> str | None:
+    """Replace the public ids of containers by the provider's. Return the place of an id of another owner, or None."""
+    bound_to = owner(x.identified)
+    containers: dict[str, str] = {}
+    for holder, key, path in _containers(x.call.dialect, x.call.body):
+        public_id = holder.get(key)
+        if not isinstance(public_id, str) or not has_container_form(public_id):
+            continue
+        kept = ports.owned_ids.read_container_id(bound_to, public_id)
+        if kept is None:
+            return path
+        holder[key] = kept.id
+        containers[kept.id] = kept.provider
+    options.containers = containers
+    return None
+
+
+def _containers(dialect: str, body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Yield each object that may have the id of a container, with its key and place."""
+    for tool, path in declared_tools(dialect, body):
+        if isinstance(tool, dict):
+            yield tool, "container", f"{path}.container"
+            for key in ("container", "environment"):
+                if isinstance(tool.get(key), dict):
+                    yield tool[key], _CONTAINER_ID, f"{path}.{key}.{_CONTAINER_ID}"
+    items = body.get("input")
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        path = f"input[{index}]"
+        yield item, _CONTAINER_ID, f"{path}.{_CONTAINER_ID}"
+        if isinstance(item.get("environment"), dict):
+            yield item["environment"], _CONTAINER_ID, f"{path}.environment.{_CONTAINER_ID}"
+        for number, part in enumerate(_objects(item.get("content"))):
+            for place, annotation in enumerate(_objects(part.get("annotations"))):
+                yield annotation, _CONTAINER_ID, f"{path}.content[{number}].annotations[{place}].{_CONTAINER_ID}"
 
 
 def _public_ids(bound_to: bytes, ports: Ports) -> Any:

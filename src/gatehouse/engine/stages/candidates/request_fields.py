@@ -10,6 +10,8 @@ from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.fields.naming import WITH_ITEMS, Field, guard_of, printable, references, tool_references, uncommon
 from gatehouse.engine.fields.tables import (
     ALL_TOOLS,
+    CONTAINER,
+    KEPT_CONTAINER,
     LEFT_OUT_TOOLS,
     NEVER_ALLOWED,
     NO_GUARDS,
@@ -73,7 +75,13 @@ def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
 def _judge_fields(x: CallRequest, candidate: Candidate, fields: tuple[Field, ...], ports: Ports) -> Verdict:
     guards, allowed = _guards(x, candidate), x.identified.policy.allowed_fields
     left_out = LEFT_OUT_TOOLS.get(x.call.dialect, frozenset())
+    containers = {} if x.call.native is None else x.call.native.containers
     for field in fields:
+        if field.name == CONTAINER and type(field.value) is str and field.value in containers:
+            if containers[field.value] == candidate.provider.id:
+                continue
+            # The id is valid at the provider that made the container only.
+            return _refusal(x, candidate, field, CONTAINER, FieldNotAllowed.because(field, CONTAINER, KEPT_CONTAINER))
         if _is_unbound_state(x, field):
             return _refusal(x, candidate, field, printable(field.name), StateNotAvailable.because(field))
         guarded = guard_of(field.name, guards)

@@ -39,7 +39,10 @@ class _Block(msgspec.Struct):
     id: str = ""
     name: str = ""
     text: str = ""
+    thinking: str = ""
+    input: msgspec.Raw = msgspec.Raw(b"{}")
     data: Any = None
+    citations: Any = None
 
 
 class _Delta(msgspec.Struct):
@@ -71,13 +74,13 @@ class Reader:
     """A `StreamReader`. Leaves out blocks that no other dialect has, such as results of tools that the provider
     runs."""
 
-    __slots__ = ("_tools", "_tools_without_arguments", "_usage")
+    __slots__ = ("_inputs", "_tools", "_usage")
 
     def __init__(self) -> None:
         #: index of a tool call, by the index of its content block
         self._tools: dict[int, int] = {}
-        #: blocks of tool calls whose arguments have not begun
-        self._tools_without_arguments: set[int] = set()
+        #: the inputs of tool calls for which no piece of the arguments has arrived, by block
+        self._inputs: dict[int, str] = {}
         self._usage: Usage | None = None
 
     def read(self, event: bytes) -> Sequence[Delta]:
@@ -92,9 +95,8 @@ class Reader:
                 return self._block(parsed.index, parsed.content_block or _Block())
             case "content_block_delta":
                 return self._delta(parsed.index, parsed.delta or _Delta())
-            case "content_block_stop" if parsed.index in self._tools_without_arguments:
-                self._tools_without_arguments.discard(parsed.index)
-                return (ToolArguments(index=self._tools[parsed.index], text="{}"),)
+            case "content_block_stop" if parsed.index in self._inputs:
+                return (ToolArguments(index=self._tools[parsed.index], text=self._inputs.pop(parsed.index)),)
             case "message_delta":
                 return self._message_delta(parsed.delta or _Delta(), parsed.usage)
             case "message_stop":
@@ -111,13 +113,21 @@ class Reader:
     def _block(self, index: int, block: _Block) -> Sequence[Delta]:
         if block.type == "tool_use":
             self._tools[index] = len(self._tools)
-            self._tools_without_arguments.add(index)
+            self._inputs[index] = bytes(block.input).decode()
             return (ToolStarted(index=self._tools[index], id=block.id, name=block.name),)
         if block.type == "redacted_thinking" and isinstance(block.data, str) and block.data:
             return (ReasoningSigned(block.data, is_sealed=True),)
         if block.type not in _READ_BLOCKS:
             return (PartsLost((f"answer.{block.type}",)),)
-        return (TextDelta(block.text),) if block.type == "text" and block.text else ()
+        # Usually these are empty, and the content follows in deltas.
+        deltas: list[Delta] = []
+        if block.type == "text" and block.text:
+            deltas.append(TextDelta(block.text))
+        if block.type == "thinking" and block.thinking:
+            deltas.append(ReasoningDelta(block.thinking))
+        if block.citations:
+            deltas.append(PartsLost(("answer.citations",)))
+        return deltas
 
     def _delta(self, index: int, delta: _Delta) -> Sequence[Delta]:
         if delta.text:
@@ -127,7 +137,7 @@ class Reader:
         if delta.signature:
             return (ReasoningSigned(delta.signature),)
         if delta.partial_json and index in self._tools:
-            self._tools_without_arguments.discard(index)
+            self._inputs.pop(index, None)
             return (ToolArguments(index=self._tools[index], text=delta.partial_json),)
         return (PartsLost(("answer.citations",)),) if delta.citation else ()
 

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from gatehouse.engine.conversation.decoding.answers import UsageReader, decode
-from gatehouse.engine.conversation.dialects.openai_chat.content import signature_fields
+from gatehouse.engine.conversation.dialects.openai_chat.content import signature_fields, signature_of
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_fields, usage_of
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import AnswerPart, Completion, Finish, Reasoning, Text, ToolCall
@@ -60,6 +60,11 @@ class Function(msgspec.Struct):
 class _ToolCall(msgspec.Struct):
     function: Function
     id: str | None = None
+    extra_content: Any = None
+
+    @property
+    def signature(self) -> str | None:
+        return signature_of({"extra_content": self.extra_content})
 
 
 class Reasoned(msgspec.Struct):
@@ -68,6 +73,8 @@ class Reasoned(msgspec.Struct):
     content: Content = None
     reasoning_content: Any = None
     reasoning: Any = None
+    reasoning_details: Any = None
+    function_call: Any = None
     images: Any = None
     audio: Any = None
     annotations: Any = None
@@ -75,7 +82,13 @@ class Reasoned(msgspec.Struct):
     @property
     def lost(self) -> tuple[str, ...]:
         """The names of the parts that other dialects cannot express."""
-        fields = {"images": self.images, "audio": self.audio, "citations": self.annotations}
+        fields = {
+            "images": self.images,
+            "audio": self.audio,
+            "citations": self.annotations,
+            "reasoning_details": self.reasoning_details,
+            "function_call": self.function_call,
+        }
         names = dict.fromkeys(f"answer.{name}" for name, value in fields.items() if value)
         if isinstance(self.content, list):
             names |= dict.fromkeys(
@@ -93,6 +106,22 @@ class Reasoned(msgspec.Struct):
         return "".join(_thought(chunk.thinking) for chunk in chunks if chunk.type == "thinking")
 
 
+class Cited(msgspec.Struct):
+    """An answer, or a chunk of it, with the fields for sources of servers with a compatible API."""
+
+    citations: Any = None
+    search_results: Any = None
+
+    def lost(self, message: Reasoned | None, logprobs: Any) -> tuple[str, ...]:
+        """Return the names of the parts of the answer and its message that other dialects cannot express."""
+        names = dict.fromkeys(() if message is None else message.lost)
+        if self.citations or self.search_results:
+            names["answer.citations"] = None
+        if logprobs:
+            names["answer.logprobs"] = None
+        return tuple(names)
+
+
 class _Message(Reasoned):
     refusal: str | None = None
     tool_calls: list[_ToolCall] | None = None
@@ -101,9 +130,10 @@ class _Message(Reasoned):
 class _Choice(msgspec.Struct):
     message: _Message
     finish_reason: str | None = None
+    logprobs: Any = None
 
 
-class _Reply(msgspec.Struct):
+class _Reply(Cited, kw_only=True):
     choices: list[_Choice]
     id: str = ""
     model: str = ""
@@ -136,7 +166,9 @@ def read(body: bytes) -> Completion:
     contents = ((text_of(message.content), False), (message.refusal, True))
     parts += [Text(text, refusal=refusal) for text, refusal in contents if text]
     parts += [
-        ToolCall(id=call.id or "", name=call.function.name or "", arguments=call.function.text)
+        ToolCall(
+            id=call.id or "", name=call.function.name or "", arguments=call.function.text, signature=call.signature
+        )
         for call in message.tool_calls or ()
     ]
     return Completion(
@@ -146,7 +178,7 @@ def read(body: bytes) -> Completion:
         parts=tuple(parts),
         finish=FINISH.get(choice.finish_reason, "stop"),
         usage=usage_of(reply.usage),
-        lost=message.lost,
+        lost=reply.lost(message, choice.logprobs),
     )
 
 

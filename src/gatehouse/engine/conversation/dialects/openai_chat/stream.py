@@ -7,10 +7,11 @@ from typing import Any, Final
 import msgspec
 
 from gatehouse.engine.conversation.decoding.answers import decode
-from gatehouse.engine.conversation.dialects.openai_chat.content import signature_fields
+from gatehouse.engine.conversation.dialects.openai_chat.content import signature_fields, signature_of
 from gatehouse.engine.conversation.dialects.openai_chat.reply import (
     FAILED_FINISH_REASON,
     FINISH,
+    Cited,
     Function,
     Reasoned,
     text_of,
@@ -38,6 +39,7 @@ class _ToolCallDelta(msgspec.Struct):
     index: int = 0
     id: str | None = None
     function: Function | None = None
+    extra_content: Any = None
 
 
 class _Delta(Reasoned):
@@ -49,9 +51,10 @@ class _Choice(msgspec.Struct):
     delta: _Delta | None = None
     finish_reason: str | None = None
     index: int = 0
+    logprobs: Any = None
 
 
-class _Chunk(msgspec.Struct):
+class _Chunk(Cited):
     choices: list[_Choice] | None = None
     id: str = ""
     model: str = ""
@@ -89,6 +92,9 @@ class Reader:
         if not self._started and (chunk.choices or chunk.id or chunk.usage is not None):
             self._started = True
             deltas.append(StreamStarted(id=chunk.id, model=chunk.model, created=chunk.created))
+        first = next((choice for choice in chunk.choices or () if choice.index == 0), _Choice())
+        if lost := chunk.lost(first.delta, first.logprobs):
+            deltas.append(PartsLost(lost))
         for choice in chunk.choices or ():
             if choice.finish_reason == FAILED_FINISH_REASON:
                 return [*deltas, StreamFailed("the model broke down")]
@@ -101,8 +107,6 @@ class Reader:
 
     def _choice(self, choice: _Choice, deltas: list[Delta]) -> None:
         if choice.delta is not None:
-            if lost := choice.delta.lost:
-                deltas.append(PartsLost(lost))
             if thoughts := choice.delta.thoughts:
                 deltas.append(ReasoningDelta(thoughts))
             for text, refusal in ((text_of(choice.delta.content), False), (choice.delta.refusal, True)):
@@ -118,7 +122,8 @@ class Reader:
         number = self._number(call, function)
         if number == len(self._calls):
             self._calls.append((call.id, call.index))
-            deltas.append(ToolStarted(index=number, id=call.id or "", name=function.name or ""))
+            signature = signature_of({"extra_content": call.extra_content})
+            deltas.append(ToolStarted(index=number, id=call.id or "", name=function.name or "", signature=signature))
         if arguments := function.text:
             deltas.append(ToolArguments(index=number, text=arguments))
 

@@ -55,6 +55,8 @@ def usage_fields(usage: Usage) -> dict[str, Any]:
         "total_tokens": prompt + usage.output_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
     }
+    if usage.cache_write_tokens:
+        fields["prompt_tokens_details"]["cache_write_tokens"] = usage.cache_write_tokens
     if usage.reasoning_tokens:
         fields["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
     return fields

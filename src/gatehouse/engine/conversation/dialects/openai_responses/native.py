@@ -49,6 +49,8 @@ _IDS: Final = re.compile(
     rb"((?:resp|msg|rs|fc|fco|ctc|ctco|ws|fs|ci|ig|mcp|mcpl|mcpr|cu|cmp|lsh|sh|ts|tso|am)_[A-Za-z0-9_-]{1,200})"
     rb'(?=")'
 )
+_CONTAINER_KEY: Final = b'"container_id"'
+_CONTAINER: Final = re.compile(rb'("container_id"\s*:\s*")([^"\\]{1,200})(?=")')
 #: Maximum number of ids that are remembered for one answer. Further ids are computed each time.
 _MAX_REMEMBERED_IDS: Final = 1024
 _SIGNATURES: Final = "extra_content"
@@ -160,15 +162,18 @@ class ResponseEditor:
     encrypted content and, if the provider keeps the response, ids that are bound to the caller. It removes repetitions
     of the request's texts."""
 
-    __slots__ = ("_mark", "_model", "_public", "_public_id")
+    __slots__ = ("_mark", "_model", "_public", "_public_container", "_public_id")
 
     def __init__(self, call: ModelCall, provider: str, model: str) -> None:
         self._model = msgspec.Raw(_encode(call.model))
         self._mark = mark_of(provider).encode()
         options = call.native
         self._public_id: Callable[[str], str] | None = None
+        self._public_container: Callable[[str], str] | None = None
         if options is not None and options.keeps and options.public_id is not None:
             self._public_id = partial(options.public_id, provider, model)
+        if options is not None and options.public_container is not None:
+            self._public_container = partial(options.public_container, provider, model)
         #: public ids, by the provider's ids; kept because later events repeat the ids
         self._public: dict[bytes, bytes] = {}
 
@@ -195,14 +200,15 @@ class ResponseEditor:
         JSON strings."""
         if _ENCRYPTED_KEY in data:
             data = _ENCRYPTED.sub(rb"\g<0>" + self._mark, data)
-        return data if self._public_id is None else _IDS.sub(self._replaced, data)
+        if self._public_container is not None and _CONTAINER_KEY in data:
+            data = _CONTAINER.sub(partial(self._replaced, self._public_container), data)
+        return data if self._public_id is None else _IDS.sub(partial(self._replaced, self._public_id), data)
 
-    def _replaced(self, match: re.Match[bytes]) -> bytes:
+    def _replaced(self, public_id: Callable[[str], str], match: re.Match[bytes]) -> bytes:
         upstream = match[2]
         public = self._public.get(upstream)
         if public is None:
-            assert self._public_id is not None
-            public = self._public_id(upstream.decode()).encode()
+            public = public_id(upstream.decode()).encode()
             if len(self._public) < _MAX_REMEMBERED_IDS:
                 self._public[upstream] = public
         return match[1] + public
