@@ -94,7 +94,8 @@ async def test_a_turn_with_a_tool_whose_items_are_sent_back(
     second = await _create(client, stream, input=items, tools=[LOOK])
     # The label of the first turn is in the conversation, so the value gets the next number.
     assert second.output_text == "The tool says: seen [CREDIT_CARD_2]"
-    assert vendor.calls[1]["input"][1]["encrypted_content"] == first.output[0].encrypted_content
+    # The gateway marks the content with its provider, and removes the mark again.
+    assert first.output[0].encrypted_content.endswith("." + vendor.calls[1]["input"][1]["encrypted_content"])
     assert CARD not in json.dumps(vendor.calls)
 
 
