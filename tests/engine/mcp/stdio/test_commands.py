@@ -40,6 +40,8 @@ def test_a_command_is_offered_to_the_listed_organizations(tmp_path: Path) -> Non
         ({"environment": ["LD_PRELOAD"]}, "must not set LD_PRELOAD"),
         ({"environment": ["PYTHONPATH"]}, "must not set PYTHONPATH"),
         ({"environment": ["PATH"]}, "must not set PATH"),
+        ({"environment": ["UV_INDEX_URL"]}, "must not set UV_INDEX_URL"),
+        ({"environment": ["HTTPS_PROXY"]}, "must not set HTTPS_PROXY"),
         ({"environment": ["token"]}, "environment"),
         ({"environment": ["A"], "fixed_environment": {"A": "b"}}, "A is in environment and in fixed_environment"),
         ({"working_directory": "here"}, "working_directory is not an absolute path"),

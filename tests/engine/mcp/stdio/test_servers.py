@@ -14,6 +14,7 @@ from tests.support.stdio_servers import ORGANIZATION, RunningOwner, command, own
 from gatehouse.engine.mcp import upstream
 from gatehouse.engine.mcp.discovery import discover
 from gatehouse.engine.mcp.stdio import wire
+from gatehouse.engine.mcp.stdio.server import remove_folder
 from gatehouse.engine.mcp.upstream import UpstreamFailed
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
@@ -95,6 +96,28 @@ async def test_a_process_has_the_operators_limits(tmp_path: Path) -> None:
         }
         assert limits["nice"] == min(os.nice(0) + 11, 19)
         assert limits["session"]
+        process = Path("/proc") / str((await running.call("state"))["pid"])
+        assert (process / "oom_score_adj").read_text() == "1000\n"
+        assert "NoNewPrivs:\t1\n" in (process / "status").read_text()
+
+
+async def test_a_launcher_that_its_command_has_stopped_is_killed(tmp_path: Path) -> None:
+    async with owner(tmp_path, {"script": command(idle_seconds=1)}) as running:
+        await running.call("state")
+        processes = running.descendants()
+        (launcher,) = (process for process in processes if process.ppid() == running.process.pid)
+        launcher.suspend()
+        await wait_until_dead(processes)
+        assert await running.call("echo", {"text": "a"}) == "a"
+
+
+def test_a_folder_without_permissions_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / "mcp-stdio" / "1" / "cache"
+    left.mkdir(parents=True)
+    (left / "module").touch()
+    left.chmod(0)
+    remove_folder(tmp_path / "mcp-stdio")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

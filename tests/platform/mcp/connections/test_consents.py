@@ -157,7 +157,8 @@ async def test_bad_answers_of_the_token_endpoint_connect_nothing(
         {"issuer": "https://evil.test"}, {"code_challenge_methods_supported": ["plain"]},
         {"code_challenge_methods_supported": []}, {"token_endpoint": "http://169.254.169.254/token"},
         {"authorization_endpoint": "javascript:alert(1)"}, {"authorization_endpoint": "https://a.test/#x"},
-        {"revocation_endpoint": "file:///etc/passwd"},
+        {"revocation_endpoint": "file:///etc/passwd"}, {"token_endpoint": "https://10.0.0.5/token"},
+        {"token_endpoint": "http://accounts.example.com/token"}, {"revocation_endpoint": "http://10.0.0.5/"},
     ],
 )  # fmt: skip
 async def test_bad_metadata_begins_no_consent(

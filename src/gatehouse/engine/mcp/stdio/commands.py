@@ -19,21 +19,19 @@ SETTING: Final = "MCP_STDIO_COMMANDS"
 EVERY_ORGANIZATION: Final = "*"
 _MAX_FILE_BYTES: Final = 1024**2
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
-#: Variables with which an organization could run its own code, or that the gateway sets.
+#: Variables with which an organization could run its own code or redirect connections, or that the gateway sets. The
+#: list has the known ones; programs may have others.
 _RESERVED_PREFIXES: Final = (
-    "LD_",
-    "DYLD_",
-    "PYTHON",
-    "NODE_",
-    "NPM_",
-    "BASH_",
-    "GIT_",
-    "PERL",
-    "RUBY",
-    "JAVA_",
-    "JDK_",
-)
-_RESERVED_NAMES: Final = frozenset({"PATH", "HOME", "TMPDIR", "IFS", "ENV", "SHELL", "SHELLOPTS", "CLASSPATH"})
+    "BASH_", "BUNDLE_", "BUN_", "CARGO_", "COMPLUS_", "CORECLR_", "DENO_", "DOTNET_", "DYLD_", "ELECTRON_", "ERL_",
+    "GCONV_", "GEM_", "GIT_", "GLIBC_", "GO", "JAVA_", "JDK_", "LD_", "LUA_", "MALLOC_", "NODE_", "NPM_", "OPENSSL_",
+    "PERL", "PHP", "PIP_", "PYTHON", "RUBY", "RUSTC", "RUSTUP_", "R_", "SSL_CERT_", "UV_", "XDG_", "_JAVA",
+)  # fmt: skip
+_RESERVED_NAMES: Final = frozenset(
+    {
+        "ALL_PROXY", "CLASSPATH", "EDITOR", "ENV", "HOME", "HTTPS_PROXY", "HTTP_PROXY", "IFS", "PAGER", "PATH", "PS4",
+        "SHELL", "SHELLOPTS", "TMPDIR", "VISUAL",
+    }
+)  # fmt: skip
 
 _Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 _Variable = Annotated[str, Meta(pattern=r"^[A-Z_][A-Z0-9_]{0,63}$")]

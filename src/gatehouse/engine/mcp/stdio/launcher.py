@@ -23,6 +23,9 @@ from typing import Any, Final
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
+_PR_SET_NO_NEW_PRIVS: Final = 38
+#: The kernel ends a process with this value first if memory runs out, and not the database.
+_OOM_SCORE: Final = b"1000"
 #: interval of the measurements of processes and memory
 _MEASURE_INTERVAL_SECONDS: Final = 0.25
 #: time that a command has after SIGTERM
@@ -64,13 +67,17 @@ def main() -> int:
 
 def _line(control: socket.socket) -> bytes:
     data = b""
-    while not data.endswith(b"\n"):
+    while b"\n" not in data:
         part = control.recv(65536)
         if not part or len(data) > _MAX_LINE_BYTES:
             # The owner has died.
             raise SystemExit(1)
         data += part
-    return data
+    line, _, rest = data.partition(b"\n")
+    if rest:
+        # The owner has already ended this server.
+        raise SystemExit(1)
+    return line
 
 
 def _become(launch: dict[str, Any], launcher: int) -> None:
@@ -93,6 +100,10 @@ def _become(launch: dict[str, Any], launcher: int) -> None:
         _, inherited = resource.getrlimit(limit)
         value = bound if inherited == resource.RLIM_INFINITY else min(bound, inherited)
         resource.setrlimit(limit, (value, value))
+    # A program with the set-user-ID bit would have another user, and could not be killed.
+    _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    with contextlib.suppress(OSError):
+        os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), _OOM_SCORE)
     os.nice(launch["nice"])
     os.umask(0o077)
     os.chdir(launch["folder"])

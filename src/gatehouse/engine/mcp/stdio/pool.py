@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import time
 from collections import OrderedDict
@@ -14,7 +13,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gatehouse.engine.mcp.stdio.commands import Command, Commands
-from gatehouse.engine.mcp.stdio.server import ServerFailed, ServerProcess
+from gatehouse.engine.mcp.stdio.server import ServerFailed, ServerProcess, remove_folder
 from gatehouse.engine.mcp.stdio.wire import Prepare
 from gatehouse.foundation.tasks import cancel_all
 
@@ -56,8 +55,8 @@ class ServerPool:
 
     def start(self) -> None:
         # An owner that was killed has not removed the folders of its servers.
-        shutil.rmtree(self._root, ignore_errors=True)
-        self._root.mkdir(mode=0o700)
+        remove_folder(self._root)
+        self._root.mkdir(mode=0o700, exist_ok=True)
         self._task = asyncio.create_task(self._end_idle(), name="idle stdio servers")
 
     async def stop(self) -> None:
@@ -99,7 +98,8 @@ class ServerPool:
         self._places.move_to_end(key)
         if len(self._places) > _MAX_PLACES:
             for old, other in self._places.items():
-                if other.server is None and other.starting is None:
+                is_starting = other.starting is not None and not other.starting.done()
+                if other is not place and other.server is None and not is_starting:
                     del self._places[old]
                     break
         return place

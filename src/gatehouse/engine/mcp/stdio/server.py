@@ -6,6 +6,7 @@ reaches the request that it belongs to.
 
 import asyncio
 import contextlib
+import os
 import shutil
 import socket
 import subprocess
@@ -94,6 +95,18 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(RpcMessage).decode
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with all that servers have left in it, including folders without permissions."""
+    with contextlib.suppress(OSError):
+        folder.chmod(0o700)
+    for parent, names, _ in os.walk(folder):
+        for path in (Path(parent, name) for name in names):
+            if not path.is_symlink():
+                with contextlib.suppress(OSError):
+                    path.chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 class ServerProcess:
     """A running server. `name` identifies it in logs. `on_end` is called when all of its processes are dead. `sweep`
     kills processes whose launcher was killed."""
@@ -124,6 +137,7 @@ class ServerProcess:
         self.started_at = self.used_at = time.monotonic()
         #: whether no further message can be sent
         self.closed = False
+        self._closing = asyncio.Event()
         #: whether this host has ended the server, because it was idle or is not needed
         self.stopped = False
 
@@ -241,6 +255,7 @@ class ServerProcess:
         if self.closed:
             return
         self.closed, self._failure = True, failure
+        self._closing.set()
         self._fail_waiting()
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
@@ -270,10 +285,13 @@ class ServerProcess:
         answers = asyncio.create_task(self._read_answers(process.stdout), name="stdio answers")
         errors = asyncio.create_task(self._read_errors(process.stderr), name="stdio errors")
         ended = asyncio.create_task(self._read_reason(), name="stdio end")
-        await asyncio.wait({answers, ended}, return_when=asyncio.FIRST_COMPLETED)
-        # The last answers may still be in the pipe. A descendant of a killed launcher keeps the pipe open.
-        await asyncio.wait({answers}, timeout=_LAST_ANSWERS_SECONDS)
-        self.close()
+        closing = asyncio.create_task(self._closing.wait(), name="stdio close")
+        await asyncio.wait({answers, ended, closing}, return_when=asyncio.FIRST_COMPLETED)
+        if not self.closed:
+            # The last answers may still be in the pipe. A descendant of a killed launcher keeps the pipe open.
+            await asyncio.wait({answers}, timeout=_LAST_ANSWERS_SECONDS)
+            self.close()
+        # A launcher that its command has stopped (SIGSTOP) does not end by itself.
         await asyncio.wait({ended}, timeout=_STOP_SECONDS)
         reason = self._failure or (ended.result() if ended.done() else "") or "launcher killed"
         if process.returncode is None:
@@ -284,11 +302,11 @@ class ServerProcess:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
                 await process.wait()
-        await cancel_all(answers, errors, ended)
+        await cancel_all(answers, errors, ended, closing)
         if self._control is not None:
             self._control.close()
         if self._folder is not None:
-            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+            await asyncio.to_thread(remove_folder, self._folder)
         seconds = round(time.monotonic() - self.started_at, 1)
         self._log("mcp_stdio.ended", reason=reason, seconds=seconds, stderr_bytes=self._stderr_bytes)
         self._on_end(self)

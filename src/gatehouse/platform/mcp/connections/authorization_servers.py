@@ -18,6 +18,7 @@ from gatehouse.foundation.egress.guard import EgressGuard, UnsafeUrl
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRequest
 from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
+from gatehouse.foundation.settings import EgressPolicy, stricter
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.mcp.connections.errors import ConsentRefused
 from gatehouse.platform.mcp.connections.table import StoredTokens
@@ -194,7 +195,7 @@ class AuthorizationServers:
         limit = REQUEST_TIMEOUT_SECONDS
         request = OutboundRequest(
             method=method, url=url, headers=headers, body=body, connect_timeout=limit, first_byte_timeout=limit,
-            idle_timeout=limit, total_timeout=limit, egress=server.egress_policy or "private",
+            idle_timeout=limit, total_timeout=limit, egress=_bounds(url, server),
         )  # fmt: skip
         reply = await self._outbound.send(request)
         try:
@@ -231,12 +232,25 @@ class AuthorizationServers:
             return None
 
     def _require_permitted(self, url: str, server: McpServerRecord) -> None:
+        bounds = _bounds(url, server)
         try:
-            self._guard.provider_url(url, server.egress_policy or "private")
+            self._guard.provider_url(url, bounds)
         except UnsafeUrl:
             raise ConsentRefused("no_metadata") from None
-        if "#" in url:
+        if "#" in url or (bounds != (server.egress_policy or "private") and not url.startswith("https://")):
             raise ConsentRefused("no_metadata")
+
+
+def _bounds(url: str, server: McpServerRecord) -> EgressPolicy:
+    """Return the egress policy for an address. A host that only metadata name must be public, because the metadata can
+    be chosen by somebody else than the organization."""
+    own = server.egress_policy or "private"
+    oauth = server.user_oauth
+    configured: list[str | None] = [server.url]
+    if oauth is not None:
+        configured += [oauth.issuer, oauth.authorization_url, oauth.token_url, oauth.revocation_url]
+    hosts = {urlsplit(address).hostname for address in configured if address is not None}
+    return own if urlsplit(url).hostname in hosts else stricter(own, "public")
 
 
 def client_secret(
