@@ -300,6 +300,8 @@ _NOT_TO_A_SERVER_OF_OURS = {
     "platform/operations/scenarios/test_listener.py",
     # A provider that the test simulates.
     "foundation/outbound/lean/test_liveness.py",
+    # The private socket of the owner of stdio servers.
+    "engine/mcp/stdio/test_servers.py",
     # Accepts connections and never answers.
     "platform/worker/test_connection_sharing.py",
 }

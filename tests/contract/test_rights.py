@@ -42,10 +42,12 @@ def test_every_route_is_in_the_document_or_listed_as_hidden() -> None:
         *map(_template, GATEWAY_PATHS),
         "/",
         "/openapi.json",
+        # Its messages have their own tests in `platform/administration/test_tools.py`.
+        "/api/mcp",
         *(f"/api/scim/v2{path}" for path in _NOT_OFFERED),
     }
     hidden = {path for _, path in served - set(OPERATIONS)} - listed_paths
-    assert {path for path in hidden if not re.match(r"/(login|logout|docs|console)(/|$)", path)} == set()
+    assert {path for path in hidden if not re.match(r"/(login|logout|docs|console|connect)(/|$)", path)} == set()
 
 
 def _template(path: str) -> str:

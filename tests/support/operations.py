@@ -51,7 +51,7 @@ _USERS: Final = re.compile(
     r"/(v1|api)/chat/completions|/v1/(messages(/count_tokens)?|responses(/.*)?|embeddings|completions|moderations|rerank|images/.*|audio/.*|scan|models(/.*)?)|/v2/rerank|/api/conversations(/.*)?"
     r"|/v1/(files|batches|messages/batches)(/.*)?"
     r"|/api/auth/.*|/api/users/.*|/api/access-requests(/.*)?|/oauth/userinfo|/api/providers/health|/api/v1/usage/(records(/.*)?|summary)"
-    r"|/api/v1/mcp/connections(/.*)?"
+    r"|/api/v1/mcp/(tools|connections(/.*)?)"
 ).fullmatch
 ADMIN: Final = [(method, path) for method, path in COMMON if _USERS(path) is None]
 ADMIN_READS: Final = [(method, path) for method, path in ADMIN if method == "GET"]

@@ -11,7 +11,7 @@ _secret = re.compile(
 #: Names with one of these words that are no secrets. A `credential` is a passkey's answer, with a public key or
 #: signature.
 _plain = re.compile(
-    r"^credential$|^cost_per_|(_id|_ids|_type|_prefix|_at|_count|_seconds|_configured|_enabled|_days|_endpoint|_servers)$",
+    r"^credential$|^authorization_url$|^cost_per_|(_id|_ids|_type|_prefix|_at|_count|_seconds|_configured|_enabled|_days|_endpoint|_servers)$",
     re.IGNORECASE,
 ).search
 
