@@ -1,13 +1,11 @@
 import { Power, PowerOff } from "lucide-react";
 import { useRef, useState } from "react";
-import { useForm } from "react-hook-form";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
 import { Dialog, DialogActions } from "../parts/Dialog";
-import { DialogForm } from "../parts/DialogForm";
-import { SelectField } from "../parts/fields";
 import { useResetOnOpen } from "../parts/useResetOnOpen";
-import { type Reason, REASONS } from "../switches/api";
+import { type Reason } from "../switches/api";
+import { Engage, Release } from "../switches/SwitchForms";
 import { texts } from "../texts";
 import { mcpTexts } from "../texts/mcp";
 import { switchTexts } from "../texts/switches";
@@ -19,6 +17,8 @@ export function McpSwitchButton({ target }: { target: SwitchTarget }) {
   const { name, switched_off_at: stoppedAt } = target;
   const isStopped = stoppedAt !== null;
   const [open, setOpen] = useState(false);
+  // The page loads the state again while the dialog is open. The dialog must not turn into its opposite.
+  const [releases] = useResetOnOpen(open, isStopped);
   const [done, setDone] = useResetOnOpen<{ stopped: boolean; propagation: Propagation } | null>(open, null);
   const trigger = useRef<HTMLButtonElement>(null);
   const change = useMcpSwitch(target);
@@ -40,30 +40,14 @@ export function McpSwitchButton({ target }: { target: SwitchTarget }) {
         </Dialog>
       ) : (
         <Dialog
-          open={open} onClose={close} returnTo={trigger} title={isStopped ? switchTexts.releaseTitle(name) : switchTexts.stopTitle(name)}
-          text={isStopped ? mcpTexts.releaseText : target.server_id === undefined ? mcpTexts.stopServerText : mcpTexts.stopToolText}
+          open={open} onClose={close} returnTo={trigger} title={releases ? switchTexts.releaseTitle(name) : switchTexts.stopTitle(name)}
+          text={releases ? mcpTexts.releaseText : target.server_id === undefined ? mcpTexts.stopServerText : mcpTexts.stopToolText}
         >
-          {isStopped ? <Release onSubmit={() => submit(null)} onCancel={close} /> : <Engage onSubmit={submit} onCancel={close} />}
+          {releases ? <Release onSubmit={() => submit(null)} onCancel={close} /> : <Engage onSubmit={submit} onCancel={close} />}
         </Dialog>
       )}
     </>
   );
-}
-
-function Engage({ onSubmit, onCancel }: { onSubmit: (reason: Reason) => Promise<void>; onCancel: () => void }) {
-  const form = useForm<{ reason: Reason }>({ defaultValues: { reason: "security_event" } });
-  return (
-    <DialogForm form={form} action={switchTexts.stopNow} look="danger" onSubmit={({ reason }) => onSubmit(reason)} onCancel={onCancel}>
-      <SelectField label={switchTexts.reason} fault={form.formState.errors.reason?.message} {...form.register("reason")}>
-        {REASONS.map((reason) => <option key={reason} value={reason}>{switchTexts.reasons[reason]}</option>)}
-      </SelectField>
-    </DialogForm>
-  );
-}
-
-function Release({ onSubmit, onCancel }: { onSubmit: () => Promise<void>; onCancel: () => void }) {
-  const form = useForm();
-  return <DialogForm form={form} action={switchTexts.releaseNow} onSubmit={onSubmit} onCancel={onCancel}>{null}</DialogForm>;
 }
 
 /** The workers that have confirmed the change. Screen readers announce each change of the numbers. */

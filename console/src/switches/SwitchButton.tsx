@@ -1,14 +1,12 @@
 import { Power, PowerOff } from "lucide-react";
 import { useRef, useState } from "react";
-import { useForm } from "react-hook-form";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
-import { DialogForm } from "../parts/DialogForm";
-import { SelectField } from "../parts/fields";
 import { toast } from "../parts/toasts";
 import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { switchTexts } from "../texts/switches";
-import { type Reason, REASONS, type Target, useSwitch } from "./api";
+import { type Reason, type Target, useSwitch } from "./api";
+import { Engage, Release } from "./SwitchForms";
 
 /** A button that stops or releases a provider or a model. A dialog first explains the effect. `whole` is true if
  * `target` is a provider. */
@@ -50,20 +48,4 @@ export function SwitchButton({ target, name, stopped, whole }: {
       </Dialog>
     </>
   );
-}
-
-function Engage({ onSubmit, onCancel }: { onSubmit: (reason: Reason) => Promise<void>; onCancel: () => void }) {
-  const form = useForm<{ reason: Reason }>({ defaultValues: { reason: "security_event" } });
-  return (
-    <DialogForm form={form} action={switchTexts.stopNow} look="danger" onSubmit={({ reason }) => onSubmit(reason)} onCancel={onCancel}>
-      <SelectField label={switchTexts.reason} fault={form.formState.errors.reason?.message} {...form.register("reason")}>
-        {REASONS.map((reason) => <option key={reason} value={reason}>{switchTexts.reasons[reason]}</option>)}
-      </SelectField>
-    </DialogForm>
-  );
-}
-
-function Release({ onSubmit, onCancel }: { onSubmit: () => Promise<void>; onCancel: () => void }) {
-  const form = useForm();
-  return <DialogForm form={form} action={switchTexts.releaseNow} onSubmit={onSubmit} onCancel={onCancel}>{null}</DialogForm>;
 }
