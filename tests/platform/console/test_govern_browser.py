@@ -511,6 +511,8 @@ async def test_bundles_are_exported_and_imported_and_the_report_is_downloaded(
     await expect(dialog.get_by_role("alert")).to_contain_text("The file is not JSON")
     await expect(dialog.get_by_label("File")).to_have_value("")
     await dialog.get_by_label("File").set_input_files(tmp_path / "text.json")
+    # Chromium reads the time of the last change after the file was chosen, at the latest when it is read.
+    assert await dialog.get_by_label("File").evaluate("input => input.files[0].text()") == "no JSON"
     (tmp_path / "text.json").write_text("changed after it was chosen")
     # Chromium compares the time of the last change in whole seconds.
     os.utime(tmp_path / "text.json", (0, 0))

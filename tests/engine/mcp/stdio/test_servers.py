@@ -282,10 +282,10 @@ CONNECT = """
 import socket, sys
 peer = socket.socket(socket.AF_UNIX)
 peer.connect(sys.argv[1])
-peer.sendall(bytes.fromhex(sys.argv[2]))
 try:
+    peer.sendall(bytes.fromhex(sys.argv[2]))
     sys.exit(len(peer.recv(100)))
-except ConnectionResetError:
+except (ConnectionResetError, BrokenPipeError):
     sys.exit(0)
 """
 
