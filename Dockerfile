@@ -7,11 +7,11 @@ FROM python:3.11-slim AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /build
 
-COPY requirements.lock requirements-dev.lock ./
+COPY requirements.lock requirements-build.lock ./
 
-# The builder, hatchling, is in the development lock: by hash as well, and not in the image.
+# The builder, hatchling, and Node: by hash as well, and not in the image.
 RUN python -m venv /tools \
-    && /tools/bin/pip install --no-deps --require-hashes -r requirements-dev.lock
+    && /tools/bin/pip install --no-deps --require-hashes -r requirements-build.lock
 
 RUN python -m venv /app \
     && /app/bin/pip install --no-deps --require-hashes -r requirements.lock
@@ -20,7 +20,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY console console
 COPY tools tools
 COPY src src
-# The console, by Node of the development lock. npm checks packages by the hashes of its own lock, and runs no scripts.
+# The console, by Node of the lock above. npm checks packages by the hashes of its own lock, and runs no scripts.
 RUN /tools/bin/python tools/console.py build
 RUN /tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
     && /app/bin/pip install --no-deps dist/*.whl

@@ -62,10 +62,6 @@ def cli() -> None:
 def main() -> None:
     # Objects that imports create are never freed. Garbage collection during imports would take a quarter of the start.
     gc.set_threshold(1_000_000)
-    from gatehouse.foundation.settings import BadSettings
-    from gatehouse.foundation.storage.failures import DATABASE_ERRORS, describe
-    from gatehouse.foundation.storage.migrate import SchemaDrift
-
     try:
         # Without its standalone mode, click returns the exit status instead of raising an exception.
         status = cli.main(standalone_mode=False)
@@ -75,9 +71,21 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.Abort:
         sys.exit(130)
-    except (BadSettings, SchemaDrift) as error:
-        click.echo(f"gatehouse: {error}", err=True)
+    except Exception as error:
+        message = _operators_message(error)
+        if message is None:
+            raise
+        click.echo(f"gatehouse: {message}", err=True)
         sys.exit(2)
-    except DATABASE_ERRORS as error:
-        click.echo(f"gatehouse: database: {describe(error)}", err=True)
-        sys.exit(2)
+
+
+def _operators_message(error: Exception) -> str | None:
+    """Return what an operator can do about the error; None if the error is a fault of the program."""
+    # Imported here, because these modules take most of a second, and most commands do not fail.
+    from gatehouse.foundation.settings import BadSettings
+    from gatehouse.foundation.storage.failures import DATABASE_ERRORS, describe
+    from gatehouse.foundation.storage.migrate import SchemaDrift
+
+    if isinstance(error, (BadSettings, SchemaDrift)):
+        return str(error)
+    return f"database: {describe(error)}" if isinstance(error, DATABASE_ERRORS) else None
