@@ -1,8 +1,12 @@
 """The `gatehouse` command itself."""
 
+import base64
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 
 def test_help_imports_no_large_library() -> None:
@@ -18,11 +22,20 @@ print(*sorted(large & set(sys.modules)), file=sys.stderr)
     assert result.stderr.strip() == ""
 
 
-def test_a_bad_setting_is_one_line_without_a_traceback() -> None:
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("", "GATEHOUSE_MASTER_KEY: needed with DATABASE_URL"),
+        (base64.b64encode(bytes(32)).decode(), "DATABASE_URL: connection failed"),
+    ],
+)
+def test_a_bad_setting_and_a_missing_database_are_one_line(key: str, message: str, tmp_path: Path) -> None:
+    environment = {"GATEHOUSE_HOME": str(tmp_path), "DATABASE_URL": "postgresql://127.0.0.1:1/x"}
     command = [sys.executable, "-m", "gatehouse", "migrate"]
-    environment = {**os.environ, "RATE_LIMIT_TIERS": "{"}
-    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    result = subprocess.run(
+        command, capture_output=True, text=True, check=False,
+        env={**os.environ, **environment, "GATEHOUSE_MASTER_KEY": key},
+    )  # fmt: skip
     assert result.returncode == 2
-    assert result.stderr.startswith("gatehouse: ")
-    assert "RATE_LIMIT_TIERS" in result.stderr
+    assert result.stderr.startswith(f"gatehouse: {message}")
     assert len(result.stderr.splitlines()) == 1
