@@ -375,7 +375,7 @@ class Steps:
         return resolved(rate_limit.check(self.identified, self.ports))
 
     def _reserve(self) -> Awaitable[Any]:
-        self.call_request.derived.call_size = None
+        self.call_request.computed.clear()
         return resolved(cast("Any", budget.reserve(self.routed, self.ports)))
 
     def _attempt(self) -> Awaitable[Reply]:

@@ -39,15 +39,21 @@ class Head(Protocol):
     """A request without its body. `headers` has lower-case names and includes `content-length` and `expect`. `started`
     is a monotonic time in seconds."""
 
-    request_id: str
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    client_address: str
-    started: float
+    @property
+    def request_id(self) -> str: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def client_address(self) -> str: ...
+    @property
+    def started(self) -> float: ...
 
 
-class RequestHead(msgspec.Struct):
+class RequestHead(msgspec.Struct, frozen=True):
     request_id: str
     method: str
     path: str

@@ -33,8 +33,8 @@ def reply_headers(reply: Reply, exchange: Exchange) -> dict[str, str]:
     }
     if reply.dropped:
         headers[lost.HEADER] = reply.dropped
-    if exchange.cached is not None:
-        headers["X-Gateway-Cache"] = exchange.cached.lookup
+    if exchange.cacheable is not None:
+        headers["X-Gateway-Cache"] = exchange.cacheable.lookup
     policy = identified.policy
     if policy.registry_enforcement != "off" and (objection := registry.objection(policy, chosen)) is not None:
         headers["X-Gateway-Warning"] = objection.code

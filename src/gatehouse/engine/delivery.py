@@ -9,14 +9,13 @@ import msgspec
 from gatehouse.engine.answers import reply_headers
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.dlp.streams.stream import StreamGuard
-from gatehouse.engine.exchange import Answer, CallRequest, Exchange
+from gatehouse.engine.exchange import Answer, CallRequest
 from gatehouse.engine.pipeline import obey
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.settling import InFlight, Settlement
 from gatehouse.engine.streaming import AnswerStream
 from gatehouse.engine.timing import HEADER as TIMING
-from gatehouse.engine.timing import timed
 from gatehouse.engine.verdict import ALLOW, Rewrite
 
 #: Inspects a whole answer, and returns a `MaybeVerdict` (`pipeline.ANSWER`).
@@ -37,7 +36,7 @@ class Delivery:
     async def deliver(self, reply: Reply, call_request: CallRequest, request: InFlight) -> Answer:
         """Return the answer to the client. If an inspection refuses the reply, closes the reply and raises the
         `Refusal`."""
-        dialect, exchange, recorder = request
+        dialect, exchange, recorder = request.dialect, request.exchange, request.recorder
         try:
             if reply.events is None:
                 return await self._whole(reply, call_request, request)
@@ -50,18 +49,8 @@ class Delivery:
             raise
 
     async def _whole(self, reply: Reply, call_request: CallRequest, request: InFlight) -> Answer:
+        """Price, inspect and record a whole answer."""
         exchange, timing = request.exchange, request.exchange.timing
-        body = await timed(timing, "dlp_out", self._inspected(reply, call_request, exchange))
-        headers = reply_headers(reply, exchange)
-        if exchange.cost_text is not None:
-            headers["X-Cost-USD"] = exchange.cost_text
-        await timed(timing, "record", self._settling.finish(exchange, request.recorder))
-        if timing is not None:
-            headers[TIMING] = timing.header()
-        return Answer(status=reply.status, headers=headers, body=body, exchange=exchange)
-
-    async def _inspected(self, reply: Reply, call_request: CallRequest, exchange: Exchange) -> bytes:
-        """Price the reply, and return its body after the inspections."""
         body = reply.body or b""
         # The provider produced the reply, so it is charged even if an inspection refuses it.
         self._settling.price(reply, exchange)
@@ -78,4 +67,13 @@ class Delivery:
                 finally:
                     del verdict
         exchange.outcome, exchange.status = "success", reply.status
-        return body
+        if timing is not None:
+            timing.part("dlp_out")
+        headers = reply_headers(reply, exchange)
+        if exchange.cost_text is not None:
+            headers["X-Cost-USD"] = exchange.cost_text
+        await self._settling.finish(exchange, request.recorder)
+        if timing is not None:
+            timing.part("record")
+            headers[TIMING] = timing.header()
+        return Answer(status=reply.status, headers=headers, body=body, exchange=exchange)

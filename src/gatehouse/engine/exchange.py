@@ -1,20 +1,25 @@
 """The states of a request as types. Each type wraps the previous one, so a stage can only use values that are known.
 
-Received     bytes from a client                      made by ingress
-Identified   + the caller and its policy              made by `authenticate`
-CallRequest  + the decoded call                       made by `pipeline.decoded` once the body is read
-Routed       + the models that may answer             made by `routing.chain.Chooser`
-Admitted     + the reserved amount; all checks passed made by `budget.reserve`
+Received       bytes from a client                      made by ingress
+Identified     + the caller and its policy              made by `authenticate`
+CheckedCaller  + the results of the caller's checks     made by `pipeline.walk`
+CallRequest    + the decoded call                       made by `pipeline.decoded` once the body is read
+Routed         + the models that may answer             made by `routing.chain.Chooser`
+Admitted       + the reserved amount; all checks passed made by `budget.reserve`
+Cacheable      + the cached answer, or its absence      made by `response_cache.look` if the cache is used
 
-CallerResults and Exchange refer to these states. They contain the results of the steps and are filled while the request
-proceeds. The other states are frozen. Four parts of a CallRequest are filled or rewritten by its stages: the decoded
-call, whose texts DLP redacts, and the inspection, the rule events and the sample, which are recorded no matter which
-stage ends the request. `Derived` caches values that are computed from the call when they are first needed.
+The states are frozen, and each is made with all its values: no stage fills a field of an earlier state. A value that is
+computed from a call when it is first needed is a function with the decorator `computed_once`.
+
+Three parts of a CallRequest are records, which stages extend, because they are stored no matter which stage ends the
+request: the inspection, the rule events and the sample. DLP replaces texts in the body of the call. Exchange is the
+record of the whole request (docs/decisions/request-path.md).
 """
 
+import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from decimal import Decimal
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -22,7 +27,6 @@ from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.labels import NO_LABEL_NUMBERS
-from gatehouse.engine.fields.naming import Field
 from gatehouse.engine.records.outcome import RuleEvent
 from gatehouse.engine.records.samples import CallSample
 from gatehouse.engine.records.tracing import Trace
@@ -34,14 +38,17 @@ from gatehouse.policy.aliases import Alias, Deployment
 from gatehouse.policy.catalog import Candidate
 from gatehouse.policy.mcp import McpServerRecord, McpToolRecord
 from gatehouse.policy.routing import ModelUse, RoutingPolicy
-from gatehouse.policy.rules.evaluation import Facts
 from gatehouse.policy.snapshot import Snapshot
+
+T = TypeVar("T")
 
 #: Reads the whole body of a request. Raises a `Refusal` for a body that is too large or too slow, and `ClientLeft`.
 ReadBody: TypeAlias = Callable[[], Awaitable[bytes]]
+#: Called once maintenance can no longer refuse a request.
+OnAdmitted: TypeAlias = Callable[[], None]
 
 
-class Received(msgspec.Struct, kw_only=True):
+class Received(msgspec.Struct, frozen=True, kw_only=True):
     """A request as it arrived. `headers` have lower-case names. `started` is monotonic time and `received_at` Unix
     time, both in seconds."""
 
@@ -60,6 +67,20 @@ class Received(msgspec.Struct, kw_only=True):
     query: str = ""
 
 
+class RoutingNeeds(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The likely tokens of a call (`engine.money.estimate`), and the model capabilities that the call needs, as bits of
+    `policy.routing.CAPABILITY_BITS`. `use` is the use of the model that the call needs."""
+
+    input_tokens: int
+    output_tokens: int
+    needs: int = 0
+    use: ModelUse = "chat"
+    #: number of requested answers; `output_tokens` is the sum over all of them
+    choices: int = 1
+    #: whether `input_tokens` is an exact count
+    counted: bool = False
+
+
 class HostContext(msgspec.Struct, frozen=True, kw_only=True):
     """Properties of a call that its host has determined in advance, for example for a batch."""
 
@@ -71,6 +92,8 @@ class HostContext(msgspec.Struct, frozen=True, kw_only=True):
     #: releases the amount that the host has reserved for this call in advance; called directly before budgets reserve
     #: the call's own amount
     release_advance: Callable[[], None] | None = None
+    #: the needs of a call that is described without its texts, such as that of a simulation
+    routing_needs: RoutingNeeds | None = None
 
 
 NO_CONTEXT: Final = HostContext()
@@ -85,28 +108,25 @@ class Identified(msgspec.Struct, frozen=True, kw_only=True):
     host: HostContext = NO_CONTEXT
 
 
-class CallerResults(msgspec.Struct, kw_only=True):
-    """A request of an identified caller, and the results of the checks of the caller (`pipeline.walk`)."""
+class CheckedCaller(msgspec.Struct, frozen=True):
+    """A request of an identified caller whom no check refuses, and the results of the checks (`pipeline.walk`)."""
 
     identified: Identified
     #: state of the rate limit; None if no limit applies
-    rate: RateState | None = None
+    rate: RateState | None
     #: tags from the header `X-Gateway-Tags`
-    tags: tuple[str, ...] = ()
+    tags: tuple[str, ...]
 
 
-class RoutingNeeds(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The likely tokens of a call (`engine.money.estimate`), and the model capabilities that the call needs, as bits of
-    `policy.routing.CAPABILITY_BITS`. `use` is the use of the model that the call needs."""
+class CallerRefused(Refuse):
+    """A check refuses the caller. `rate` and `tags` are the results of the checks before it."""
 
-    input_tokens: int
-    output_tokens: int
-    needs: int = 0
-    use: ModelUse = "chat"
-    #: number of requested answers; `output_tokens` is the sum over all of them
-    choices: int = 1
-    #: whether `input_tokens` is an exact count
-    counted: bool = False
+    __slots__ = ("rate", "tags")
+
+    def __init__(self, error: Refusal, rate: RateState | None, tags: tuple[str, ...]) -> None:
+        super().__init__(error)
+        self.rate = rate
+        self.tags = tags
 
 
 class CallSize(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -127,47 +147,12 @@ class CallSize(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     has_prediction: bool = False
 
 
-class PolicyChoice(msgspec.Struct, kw_only=True):
-    """The decision of a routing policy about a call. `first` is the policy's first choice, before the cost cap was
-    applied. `estimated_usd` and `limit_usd` belong to the cap, if the estimate was computed. `exceeds` tells whether
-    the first choice exceeds the cap."""
+class PolicyChoice(msgspec.Struct, frozen=True):
+    """The routing policy that applied to a call, and its first choice before the cost cap replaced or refused it. If a
+    deployment of the same alias replaced it, that deployment is the first choice. None if no model could answer."""
 
     policy: RoutingPolicy
-    first: Candidate | None = None
-    estimated_usd: Decimal | None = None
-    limit_usd: Decimal | None = None
-    exceeds: bool = False
-
-
-class Cached(msgspec.Struct, kw_only=True):
-    """The state of a call in the response cache. `key` is the key of the request; `seconds` is the lifetime of an
-    answer."""
-
-    key: bytes
-    seconds: int
-    #: the cached answer; None if the cache has none
-    answer: bytes | None
-    #: the blocks of the provider's answer so far; empty if the answer must not be cached
-    blocks: list[bytes] = []
-    #: the names of the parts that the answer lacks: of the cached answer, or of the provider's
-    lost_parts: tuple[str, ...] = ()
-
-    @property
-    def lookup(self) -> Literal["hit", "miss"]:
-        """Return whether the cache had an answer."""
-        return "miss" if self.answer is None else "hit"
-
-
-class Derived(msgspec.Struct, kw_only=True):
-    """Values that are derived from a call when they are first needed. They are None until then."""
-
-    #: the fields of the call that need a check (`engine.fields.naming.Field`)
-    fields: tuple[Field, ...] | None = None
-    #: the variables of policy rules
-    facts: Facts | None = None
-    #: derived once the body has the form that is sent to the provider
-    call_size: CallSize | None = None
-    routing_needs: RoutingNeeds | None = None
+    first: Candidate | None
 
 
 class CalledTool(NamedTuple):
@@ -178,7 +163,7 @@ class CalledTool(NamedTuple):
 
 
 class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A decoded call, and the results of its stages (`pipeline.CALL`, `pipeline.CANDIDATE`) for its record."""
+    """A decoded call, and the records of its stages (`pipeline.CALL`, `pipeline.CANDIDATE`)."""
 
     identified: Identified
     call: ModelCall
@@ -190,9 +175,29 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     rule_events: list[RuleEvent] = []
     #: None if the organization stores no samples
     sample: CallSample | None = None
-    derived: Derived = msgspec.field(default_factory=Derived)
     #: None for a model call
     called_tool: CalledTool | None = None
+    #: the results of the functions with the decorator `computed_once`, by function
+    computed: dict[Callable[["CallRequest"], Any], Any] = {}
+
+
+def computed_once(compute: Callable[[CallRequest], T]) -> Callable[[CallRequest], T]:
+    """Decorate a function of a call, so that its result is computed at the first use and cached in the call. The first
+    use must come after the steps of `pipeline.CALL`, which can change the body. The result must not be None."""
+
+    @functools.wraps(compute)
+    def value(x: CallRequest) -> T:
+        known = x.computed.get(value)
+        if known is None:
+            known = x.computed[value] = compute(x)
+        return cast("T", known)
+
+    return value
+
+
+def if_computed(function: Callable[[CallRequest], T], x: CallRequest) -> T | None:
+    """Return the cached result of a function with the decorator `computed_once`, or None if it was not computed."""
+    return x.computed.get(function)
 
 
 class Routed(msgspec.Struct, frozen=True, kw_only=True):
@@ -245,6 +250,39 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
     output_limit: int | None = None
 
 
+class Cacheable(msgspec.Struct, frozen=True, kw_only=True):
+    """An admitted call whose answer may come from the response cache or be stored in it. `key` is the key of the call;
+    `seconds` is the lifetime of an answer."""
+
+    admitted: Admitted
+    key: bytes
+    seconds: int
+    #: None if the cache has no answer
+    cached: "CachedAnswer | None"
+    #: collects the provider's answer, to store it
+    collected: "CollectedAnswer"
+
+    @property
+    def lookup(self) -> Literal["hit", "miss"]:
+        """Return whether the cache had an answer."""
+        return "miss" if self.cached is None else "hit"
+
+
+class CachedAnswer(NamedTuple):
+    """An answer from the response cache, and the names of the parts of the provider's answer that it lacks."""
+
+    answer: bytes
+    lost_parts: tuple[str, ...]
+
+
+class CollectedAnswer(msgspec.Struct):
+    """A provider's answer, collected while it is delivered. `blocks` is empty if the answer must not be cached.
+    `lost_parts` are the names of the parts that it lacks."""
+
+    blocks: list[bytes] = []
+    lost_parts: tuple[str, ...] = ()
+
+
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One failed attempt at one candidate, for the record and for the field `attempts` of the error. It contains no
     secret and no upstream body. `retry_after` is in seconds, or None if the provider has sent none. `duration_ms` is
@@ -259,13 +297,19 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     credential: str | None = None
 
 
-class Exchange(CallerResults, kw_only=True):
-    """The result of a request, for its record. It is filled while the request proceeds.
+class Exchange(msgspec.Struct, kw_only=True):
+    """The record of a request in progress. It has the results of all steps so far, because a request has one record
+    and one answer, whichever step ends it. It is not a state: stages get the states that they need.
 
     `status` is the status that the client received. `outcome` is one of `success`, `error`, `refused`, `cancelled`,
     `interrupted`. `usage` is None if the provider reported none; `cost_usd` is None if the usage or a price is unknown.
     """
 
+    identified: Identified
+    #: state of the rate limit; None if no limit applies
+    rate: RateState | None = None
+    #: tags from the header `X-Gateway-Tags`
+    tags: tuple[str, ...] = ()
     call_request: CallRequest | None = None
     #: the end user that the body names, in the recorded form; None if the body names none, or if the request ended
     #: before DLP had inspected the body
@@ -275,7 +319,7 @@ class Exchange(CallerResults, kw_only=True):
     routed: Routed | None = None
     admitted: Admitted | None = None
     #: None if the response cache is not used
-    cached: Cached | None = None
+    cacheable: Cacheable | None = None
     outcome: str = "error"
     status: int = 500
     chosen: Candidate | None = None
@@ -289,10 +333,6 @@ class Exchange(CallerResults, kw_only=True):
     cost_text: str | None = None
     #: failed attempts, oldest first
     attempts: list[Attempt] = []
-    #: the first candidate whose dialect cannot express the call, and the error that says why
-    not_convertible: tuple[Candidate, Refusal] | None = None
-    #: monotonic time at which the last attempt began
-    attempt_started: float = 0.0
     #: duration of the attempt at `chosen`, until its whole answer or the first event of its stream; None if no attempt
     #: was answered
     attempt_ms: float | None = None
@@ -337,7 +377,7 @@ class Exchange(CallerResults, kw_only=True):
     @property
     def cache(self) -> Literal["hit", "miss"] | None:
         """Return `hit` or `miss`, or None if the response cache was not used."""
-        return None if self.cached is None else self.cached.lookup
+        return None if self.cacheable is None else self.cacheable.lookup
 
     @property
     def fallbacks(self) -> int:

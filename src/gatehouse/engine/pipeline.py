@@ -15,10 +15,11 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.exchange import (
     Admitted,
-    Cached,
+    Cacheable,
     CalledTool,
-    CallerResults,
+    CallerRefused,
     CallRequest,
+    CheckedCaller,
     Exchange,
     Identified,
     NotRouted,
@@ -60,13 +61,14 @@ from gatehouse.engine.stages.candidates import (
 from gatehouse.engine.timing import Timing
 from gatehouse.engine.verdict import ALLOW, Hold, Refuse, Verdict
 from gatehouse.foundation.counters import RateState
+from gatehouse.foundation.errors import Refusal
 
 T = TypeVar("T")
 
 #: A check, called as `check(x, ports)`. It returns a `MaybeVerdict`, or the state that the request has reached.
 Check: TypeAlias = Callable[..., Any]
 #: The states of a decoded call, in order. Each step gets the state that the previous steps have reached.
-CallState: TypeAlias = CallRequest | Routed | Admitted
+CallState: TypeAlias = CallRequest | Routed | Admitted | Cacheable
 
 
 class Step(NamedTuple):
@@ -106,8 +108,8 @@ CHARGED: Final = (Step(attribution.note_tags, "limits"), Step(budget.check, "lim
 MODEL_CALLER: Final = (*CALLER, *CHARGED, *RECORDED)
 TOOL_CALLER: Final = (*CALLER, *RECORDED)
 
-#: 4. Once the body is decoded: `check(CallRequest)`. `attribution.note_end_user` may return the end user. The choice of
-#: a model follows (`call_steps`).
+#: 4. Once the body is decoded: `check(CallRequest)`. `response_state.resolve` may return the call with resolved ids,
+#: and `attribution.note_end_user` the end user. The choice of a model follows (`call_steps`).
 CALL: Final = (
     Step(dlp_input.name, "dlp_in"),
     Step(response_state.resolve, "filters"),
@@ -136,15 +138,15 @@ CANDIDATE: Final = (
 LISTED: Final = (model_access.judge, registry.judge)
 
 #: 6. Once the candidates are known: `reserve(Routed)` returns `Admitted` or a refusal, and `look(Admitted)` returns
-#: `Cached` if the response cache is used. The call to the provider follows, with retries and fallbacks.
+#: `Cacheable` if the response cache is used. The call to the provider follows, with retries and fallbacks.
 ADMITTED: Final = (Step(budget.reserve, "budget"), Step(response_cache.look, "budget"))
 #: 6. The step of `ADMITTED` for a copy that is sent to a shadow. Copies are not answered from the cache.
 RESERVE_COPY: Final = budget.reserve
 
-#: 6. Instead of a call to the provider: `again(Admitted, Cached)` returns the cached answer, or None.
+#: 6. Instead of a call to the provider: `again(Cacheable)` returns the cached answer, or None.
 CACHED: Final = response_cache.again
 
-#: 7. Before an answer is delivered: `FIRST_CHOICE(Cached, Reply)` for the answer of the first candidate, then
+#: 7. Before an answer is delivered: `FIRST_CHOICE(Cacheable, Reply)` for the answer of the first candidate, then
 #: `WATCH(CallRequest, Reply)` for every answer. Both collect the blocks of the answer while it is delivered.
 FIRST_CHOICE: Final = response_cache.watch
 WATCH: Final = sampling.watch
@@ -187,6 +189,13 @@ def decoded(x: Identified, call: ModelCall, body_bytes: int, called_tool: Called
     )
 
 
+def call_request_of(x: CallState) -> CallRequest:
+    """Return the call in the state that it has reached."""
+    if isinstance(x, CallRequest):
+        return x
+    return x.admitted.call_request if isinstance(x, Cacheable) else x.call_request
+
+
 def settle_steps(follow: Callable[[Exchange, Ports], None]) -> tuple[Callable[[Exchange, Ports], None], ...]:
     """Return the steps that settle a request. `follow` starts its copies (`routing.shadows.Shadows.follow`)."""
     return (*SETTLE, follow)
@@ -197,24 +206,54 @@ def call_steps(choose: Check) -> tuple[Step, ...]:
     return (*CALL, Step(choose, "route"), *ADMITTED)
 
 
-async def walk(steps: Iterable[Step], x: CallerResults, ports: Ports, timing: Timing | None = None) -> None:
-    """Run checks of the caller, and store their results in `x`. Raises the `Refusal` of the first check that
-    refuses."""
-    for check, _ in steps if timing is None else timing.steps(steps):
-        result = check(x.identified, ports)
-        if isinstance(result, CoroutineType):
-            result = await result
-        if result is ALLOW:
-            continue
-        if isinstance(result, RateState):
-            x.rate = result
-        elif isinstance(result, tuple):
-            x.tags = result
-        else:
-            try:
-                obey(result)
-            finally:
-                del result
+async def walk(
+    steps: Iterable[Step], x: Identified, ports: Ports, timing: Timing | None = None
+) -> CheckedCaller | CallerRefused:
+    """Run checks of the caller. Return their results, and the refusal of the first check that refuses."""
+    rate: RateState | None = None
+    tags: tuple[str, ...] = ()
+    try:
+        for check, _ in steps if timing is None else timing.steps(steps):
+            result = check(x, ports)
+            if isinstance(result, CoroutineType):
+                result = await result
+            if result is ALLOW:
+                continue
+            if isinstance(result, RateState):
+                rate = result
+            elif isinstance(result, tuple):
+                tags = result
+            elif isinstance(result, Refuse):
+                return CallerRefused(result.error, rate, tags)
+            else:
+                raise _unexpected(result)
+    except Refusal as error:
+        # A port refuses the request, for example because the counters cannot be reached.
+        return CallerRefused(error, rate, tags)
+    return CheckedCaller(x, rate, tags)
+
+
+def checked(result: CheckedCaller | CallerRefused) -> CheckedCaller:
+    """Return the caller if no check refuses it. Raises the `Refusal` otherwise, with the headers of the rate limit."""
+    if isinstance(result, CallerRefused):
+        error = result.error
+        if result.rate is not None:
+            error.headers = {**result.rate.headers(), **error.headers}
+        try:
+            raise error
+        finally:
+            del result, error
+    return result
+
+
+def note_caller(result: CheckedCaller | CallerRefused, exchange: Exchange) -> None:
+    """Store the results of the checks of the caller in the record. Raises the `Refusal` of a check that refuses."""
+    exchange.rate, exchange.tags = result.rate, result.tags
+    if isinstance(result, CallerRefused):
+        try:
+            raise result.error
+        finally:
+            del result
 
 
 def walk_now(steps: Iterable[Step], x: Any, ports: Ports) -> None:
@@ -242,12 +281,14 @@ def obey(verdict: Verdict) -> None:
             raise verdict.error
         finally:
             del verdict
-    raise TypeError(f"a step returned {type(verdict).__name__}, which this list of steps cannot have")
+    raise _unexpected(verdict)
 
 
-def advanced(
-    x: CallState, result: Verdict | Routed | Admitted | Cached | str, exchange: Exchange
-) -> tuple[CallState, Hold | None]:
+def _unexpected(result: object) -> TypeError:
+    return TypeError(f"a step returned {type(result).__name__}, which this list of steps cannot have")
+
+
+def advanced(x: CallState, result: Verdict | CallState | str, exchange: Exchange) -> tuple[CallState, Hold | None]:
     """Return the state of a call after a step with this result, and the hold that a person must approve first. Stores
     the result in the exchange. Raises the `Refusal` of a verdict that refuses."""
     if result is ALLOW:
@@ -260,9 +301,12 @@ def advanced(
         return result, result.hold
     if isinstance(result, Hold):
         return x, result
-    if isinstance(result, Cached):
-        exchange.cached = result
-        return x, None
+    if isinstance(result, Cacheable):
+        exchange.cacheable = result
+        return result, None
+    if isinstance(result, CallRequest):
+        exchange.call_request = result
+        return result, None
     if isinstance(result, str):
         exchange.end_user = result
         return x, None

@@ -5,7 +5,7 @@ refusals as answers in the client's dialect. Only cancellation and `ClientLeft` 
 recorded, because no client is left to receive an answer.
 """
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from types import CoroutineType
 from typing import Any
 
@@ -19,15 +19,17 @@ from gatehouse.engine.exchange import (
     NO_CONTEXT,
     Admitted,
     Answer,
-    CallerResults,
+    Cacheable,
     CallRequest,
+    CheckedCaller,
     Exchange,
     HostContext,
+    OnAdmitted,
     ReadBody,
     Received,
 )
 from gatehouse.engine.mcp.serving import ToolServer
-from gatehouse.engine.pipeline import CallState, Step, advanced, obeyed, walk, walk_now
+from gatehouse.engine.pipeline import CallState, Step, advanced, call_request_of, obeyed, walk, walk_now
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.routing.attempts import Attempts
@@ -35,7 +37,6 @@ from gatehouse.engine.routing.chain import Chooser
 from gatehouse.engine.routing.shadows import Shadows
 from gatehouse.engine.settling import InFlight, Settlement
 from gatehouse.engine.streaming import ApprovalStream
-from gatehouse.engine.timing import timed
 from gatehouse.engine.tool_runs.running import ToolRuns
 from gatehouse.engine.verdict import ALLOW, Hold
 from gatehouse.foundation.errors import Internal, Refusal
@@ -64,7 +65,7 @@ class Engine:
         self,
         x: Received,
         read: ReadBody | None = None,
-        on_admitted: Callable[[], None] = lambda: None,
+        on_admitted: OnAdmitted | None = None,
         *,
         caller: Caller | None = None,
         host: HostContext = NO_CONTEXT,
@@ -99,37 +100,35 @@ class Engine:
         await self.shadows.stop()
         await self._settling.wait()
 
-    async def identify(self, x: Received, scope: str) -> CallerResults:
+    async def identify(self, x: Received, scope: str) -> CheckedCaller:
         """Identify the caller on a path that calls no model, such as the list of models. Raises `Refusal`."""
         walk_now(pipeline.ARRIVAL, x, self.ports)
-        results = CallerResults(identified=obeyed(await pipeline.IDENTIFY(x, self.ports, scope)))
-        try:
-            await walk(pipeline.CALLER, results, self.ports)
-        except Refusal as error:
-            if results.rate is not None:
-                error.headers = {**results.rate.headers(), **error.headers}
-            raise
-        return results
+        identified = obeyed(await pipeline.IDENTIFY(x, self.ports, scope))
+        return pipeline.checked(await walk(pipeline.CALLER, identified, self.ports))
 
-    async def scan(self, x: CallerResults, read: ReadBody) -> Answer:
+    async def scan(self, x: CheckedCaller, read: ReadBody) -> Answer:
         """Return the actions that the policy would take on a text (`POST /v1/scan`). Raises `Refusal`."""
         return await scan.answer(x, read, self.ports)
 
-    async def _answer(self, request: InFlight, read: ReadBody | None, on_admitted: Callable[[], None]) -> Answer:
-        timing = request.exchange.timing
-        await walk(pipeline.MODEL_CALLER, request.exchange, self.ports, timing)
-        call_request = await timed(timing, "body", self._read(request, read, on_admitted))
-        steps = self._call_steps if timing is None else timing.steps(self._call_steps)
+    async def _answer(self, request: InFlight, read: ReadBody | None, on_admitted: OnAdmitted | None) -> Answer:
+        exchange, timing = request.exchange, request.exchange.timing
+        pipeline.note_caller(await walk(pipeline.MODEL_CALLER, exchange.identified, self.ports, timing), exchange)
+        call_request = await self._read(request, read, on_admitted)
+        steps: Iterable[Step] = self._call_steps
+        if timing is not None:
+            timing.part("body")
+            steps = timing.steps(steps)
         return await self._proceed(request, call_request, iter(steps))
 
-    async def _read(self, request: InFlight, read: ReadBody | None, on_admitted: Callable[[], None]) -> CallRequest:
+    async def _read(self, request: InFlight, read: ReadBody | None, on_admitted: OnAdmitted | None) -> CallRequest:
         """Return the call in the body of the request."""
         received = request.exchange.identified.received
         body = received.body if read is None else await read()
         # Maintenance may have begun while the body arrived.
         walk_now(pipeline.ARRIVAL, received, self.ports)
         # The event loop runs no other task between that check and this call.
-        on_admitted()
+        if on_admitted is not None:
+            on_admitted()
         request.exchange.tool_run = form = self._tool_runs.form(body, request.exchange.identified)
         if form is not None:
             body = form.body()
@@ -143,9 +142,8 @@ class Engine:
         """Run the remaining steps of the call, which has reached the state `x`, and then call the provider. Waits for
         the approval of `hold` first."""
         exchange, ports = request.exchange, self.ports
-        call_request = x if isinstance(x, CallRequest) else x.call_request
         if hold is not None:
-            await self._approved(hold, call_request)
+            await self._approved(hold, x)
         for check, _ in steps:
             result = check(x, ports)
             if result is ALLOW:
@@ -157,15 +155,16 @@ class Engine:
             finally:
                 del result
             if hold is not None:
-                if call_request.call.stream and not exchange.stream_awaits_approval:
+                if call_request_of(x).call.stream and not exchange.stream_awaits_approval:
                     return await self._hold_stream(request, self._proceed(request, x, steps, hold))
-                await self._approved(hold, call_request)
-        assert isinstance(x, Admitted)
-        reply = await timed(exchange.timing, "provider", self._reply(x, exchange))
-        return await self._delivery.deliver(reply, call_request, request)
+                await self._approved(hold, x)
+        reply = await self._reply(x, exchange)
+        if exchange.timing is not None:
+            exchange.timing.part("provider")
+        return await self._delivery.deliver(reply, call_request_of(x), request)
 
-    async def _approved(self, hold: Hold, call_request: CallRequest) -> None:
-        pipeline.obey(await pipeline.AWAIT_APPROVAL(call_request, hold, self.ports))
+    async def _approved(self, hold: Hold, x: CallState) -> None:
+        pipeline.obey(await pipeline.AWAIT_APPROVAL(call_request_of(x), hold, self.ports))
 
     async def _hold_stream(self, request: InFlight, work: Coroutine[Any, Any, Answer]) -> Answer:
         """Begin the stream at once, and continue it when a person has decided."""
@@ -176,23 +175,24 @@ class Engine:
         stream = ApprovalStream(recorded, request.dialect, self._settling, exchange, request.recorder)
         return Answer(status=200, headers=event_stream_headers(exchange), stream=stream, exchange=exchange)
 
-    async def _reply(self, x: Admitted, exchange: Exchange) -> Reply:
+    async def _reply(self, x: CallState, exchange: Exchange) -> Reply:
         """Return the cached answer, or a provider's answer."""
-        cached = exchange.cached
-        reply = None if cached is None else pipeline.CACHED(x, cached)
+        cacheable, admitted = (x, x.admitted) if isinstance(x, Cacheable) else (None, x)
+        assert isinstance(admitted, Admitted)
+        reply = None if cacheable is None else pipeline.CACHED(cacheable)
         if reply is not None:
-            exchange.chosen = x.chain[0]
+            exchange.chosen = admitted.chain[0]
         else:
             started = self.ports.clock.monotonic()
             try:
-                reply = await self._attempts.answer(x, exchange)
+                reply = await self._attempts.answer(admitted, exchange)
             except Refusal as error:
                 if error.status >= 500:
                     # The gateway wrote this text, so it needs no inspection.
                     raise
-                raise await pipeline.ERROR_TEXT(x.call_request, error, self.ports) from None
+                raise await pipeline.ERROR_TEXT(admitted.call_request, error, self.ports) from None
             exchange.provider_latency_ms = self._settling.since(started)
-            if cached is not None and exchange.chosen is x.chain[0]:
-                pipeline.FIRST_CHOICE(cached, reply)
-        pipeline.WATCH(x.call_request, reply)
+            if cacheable is not None and exchange.chosen is admitted.chain[0]:
+                pipeline.FIRST_CHOICE(cacheable, reply)
+        pipeline.WATCH(admitted.call_request, reply)
         return reply

@@ -15,7 +15,7 @@ from gatehouse.engine.dlp.body import apply_replacements_in_steps
 from gatehouse.engine.dlp.decide import NO_HITS, Decision, Effect, TierFindings
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.exchange import Answer, CallerResults, CallRequest, Identified, ReadBody
+from gatehouse.engine.exchange import Answer, CallRequest, CheckedCaller, Identified, ReadBody
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.calls import (
     attribution,
@@ -111,9 +111,9 @@ class _Scan:
         self.filters_topics = topics
 
 
-async def answer(x: CallerResults, read: ReadBody, ports: Ports) -> Answer:
+async def answer(x: CheckedCaller, read: ReadBody, ports: Ports) -> Answer:
     """Return the result of a scan. The findings are recorded before the answer is returned. Raises `Refusal`."""
-    await pipeline.walk(pipeline.RECORDED, x, ports)
+    pipeline.checked(await pipeline.walk(pipeline.RECORDED, x.identified, ports))
     request = decode(await read())
     state = _Scan(x.identified, request, ports)
     try:

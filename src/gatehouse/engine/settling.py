@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -12,7 +12,7 @@ from gatehouse.engine.answers import refusal
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.usage import Usage
-from gatehouse.engine.exchange import Answer, CallRequest, Exchange, Identified
+from gatehouse.engine.exchange import Answer, CallRequest, Exchange, Identified, if_computed
 from gatehouse.engine.measures.output_sizes import OutputSizes
 from gatehouse.engine.money.bound import (
     bound,
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 _ZERO_USD: Final = Decimal(0)
 
 
-class InFlight(NamedTuple):
+class InFlight(msgspec.Struct, frozen=True):
     """A request in progress: its dialect, its exchange so far, and its recorder."""
 
     dialect: Dialect
@@ -94,9 +94,9 @@ class Settlement:
 
     def price(self, reply: Reply, exchange: Exchange) -> None:
         """Store the usage and the cost of a reply in `exchange`."""
-        exchange.usage = usage = reply.usage
-        is_estimated = reply.usage_estimated
-        if exchange.cached is not None and exchange.cached.lookup == "hit":
+        usage, is_estimated = reply.usage()
+        exchange.usage = usage
+        if exchange.cacheable is not None and exchange.cacheable.cached is not None:
             # The cost is zero even if the catalog has no price, because the cached answer was charged when it was
             # stored.
             exchange.cost_usd, exchange.cost_text = _ZERO_USD, "0"
@@ -120,7 +120,7 @@ class Settlement:
             return
         # The size may not have been computed. Computing it encodes the whole body, so only the caller's limit and the
         # number of choices are read from the body.
-        size = call_request.derived.call_size
+        size = if_computed(call_size, call_request)
         limit = caller_output_limit(call_request.call) if size is None else size.output_limit
         if limit is None or limit >= EXPECTED_OUTPUT_TOKENS:
             choices = count_choices(call_request.call) if size is None else size.choices

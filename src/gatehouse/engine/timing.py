@@ -1,12 +1,11 @@
 """Measures the parts of a request in the gateway, for administrators who request the times (`X-Gateway-Timing`)."""
 
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final, TypeVar
 
 from gatehouse.engine.exchange import Identified
 from gatehouse.foundation.identity import CallerKind, Role
 
-T = TypeVar("T")
 #: a step: its check, and the part to which its time is added (`pipeline.Step`)
 S = TypeVar("S", bound=tuple[Any, str])
 
@@ -48,17 +47,6 @@ class Timing:
         arrived."""
         parts = [*self._spent.items(), ("total", self._last - self._started)]
         return ", ".join(f"{name};dur={seconds * 1000:.3f}" for name, seconds in parts)
-
-
-def timed(timing: Timing | None, part: str, work: Awaitable[T]) -> Awaitable[T]:
-    """Return `work`. If times are measured, its time is added to `part`."""
-    return work if timing is None else _timed(timing, part, work)
-
-
-async def _timed(timing: Timing, part: str, work: Awaitable[T]) -> T:
-    result = await work
-    timing.part(part)
-    return result
 
 
 def is_requested(x: Identified) -> bool:

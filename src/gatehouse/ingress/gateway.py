@@ -15,7 +15,7 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gatehouse.engine.conversation.call import KeptRequest
-from gatehouse.engine.exchange import Answer, CallerResults, Received
+from gatehouse.engine.exchange import Answer, CheckedCaller, Received
 from gatehouse.engine.mcp import serving as mcp
 from gatehouse.engine.run import Engine
 from gatehouse.foundation.deadlines import Deadlines
@@ -28,6 +28,7 @@ from gatehouse.ingress.answers import CLIENT_LEFT_MESSAGE, AsgiWriter, ResponseW
 from gatehouse.ingress.in_progress import InProgress
 from gatehouse.ingress.models import error_format, model_list
 from gatehouse.ingress.protocol import set_disconnect_callback
+from gatehouse.ingress.receive import Target
 
 T = TypeVar("T")
 
@@ -140,18 +141,18 @@ def _kept_id(path: str) -> str:
     return path[len(_KEPT_RESPONSES) :].partition("/")[0]
 
 
-def read_target(x: Received, kind: RequestKind, path: str, query: str) -> None:
-    """Store what the request's target says: the query, or the call that a request without a body makes. `path` and
-    `query` are the parts of the target."""
+def target_of(kind: RequestKind, path: str, query: str) -> Target:
+    """Return what the request's target says. `path` and `query` are the parts of the target."""
     if kind.dialect is None:
-        x.query = query
-    elif not kind.has_body:
-        below = kind.route.removeprefix(KEPT_RESPONSE)
-        request = KeptRequest(method=kind.method, public_id=_kept_id(path), path=below, query=query)
-        x.body = msgspec.json.encode(request)
+        return Target(_canonical(kind, path), query)
+    if kind.has_body:
+        return Target(kind.route)
+    below = kind.route.removeprefix(KEPT_RESPONSE)
+    request = KeptRequest(method=kind.method, public_id=_kept_id(path), path=below, query=query)
+    return Target(kind.route, body=msgspec.json.encode(request))
 
 
-def canonical(kind: RequestKind, path: str) -> str:
+def _canonical(kind: RequestKind, path: str) -> str:
     """Return the path under which the request is limited, recorded and answered. For an alias, this is the path with
     `/v1`."""
     if kind.route in _MCP_ROUTES:
@@ -191,12 +192,12 @@ class Gateway:
         if kind is None:
             await self._application(scope, receive, send)
             return
-        x = receiving.read_head(scope, self.addresses, kind.dialect)
-        x.path = canonical(kind, path)
+        target = target_of(kind, path, scope["query_string"].decode("latin-1"))
+        headers, address = receiving.headers_of(scope), self.addresses.of_scope(scope)
+        x = receiving.received_now(scope["method"], target, headers, address, kind.dialect)
         if kind.route in _MCP_ROUTES and not self._permits_origins(scope):
             await send_over_asgi(_error_answer(OriginRefused(), x), x, send)
             return
-        read_target(x, kind, path, scope["query_string"].decode("latin-1"))
         body = self.body(x, receive)
         try:
             await while_connected(scope, receive, body.whole, self.serve(kind, x, body, AsgiWriter(send)))
@@ -244,7 +245,7 @@ class Gateway:
         name = x.path.removeprefix(MODELS).removeprefix("/")
         return await self._identified(x, "api:read", lambda caller: model_list(self._engine, caller, name))
 
-    async def _identified(self, x: Received, scope: str, work: Callable[[CallerResults], Awaitable[Answer]]) -> Answer:
+    async def _identified(self, x: Received, scope: str, work: Callable[[CheckedCaller], Awaitable[Answer]]) -> Answer:
         """Identify the caller, who must have `scope`, and return the answer of `work`. If `work` refuses the request,
         the answer has the headers of the caller's rate limit."""
         caller = None

@@ -202,14 +202,15 @@ class GatewayMetrics:
         inspection = x.call_request.inspection
         if inspection is not None and inspection.action is not None:
             self._count_inspection(inspection)
-        self._count_rule_events(x.call_request.rule_events)
+        if x.call_request.rule_events:
+            self._count_rule_events(x.call_request.rule_events)
         providers = x.call_request.identified.policy.providers
         for attempt in x.attempts:
             provider = providers.get(attempt.provider)
             self.attempts.add((provider.kind if provider else "other", attempt.reason))
-        if x.cached is not None:
-            self.cache_lookups.add((x.cached.lookup,))
-        if x.chosen is None or (x.cached is not None and x.cached.lookup == "hit"):
+        if x.cacheable is not None:
+            self.cache_lookups.add((x.cacheable.lookup,))
+        if x.chosen is None or (x.cacheable is not None and x.cacheable.cached is not None):
             return
         kind = x.chosen.provider.kind
         self.attempts.add((kind, x.outcome))

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.exchange import Answer, CallerResults, Received
+from gatehouse.engine.exchange import Answer, CheckedCaller, Received
 from gatehouse.engine.run import Engine
 from gatehouse.engine.stages.candidates.route import ModelNotFound
 from gatehouse.engine.usable_models import usable_aliases, usable_models
@@ -61,7 +61,7 @@ def error_format(x: Received) -> ErrorFormat:
     return ANTHROPIC if for_anthropic(x) else GATEWAY
 
 
-async def model_list(engine: Engine, x: CallerResults, name: str) -> Answer:
+async def model_list(engine: Engine, x: CheckedCaller, name: str) -> Answer:
     """Return the list of models, or only the model `name` if it is not empty. Raises `ModelNotFound`."""
     usable = {alias.model_id: alias for alias in usable_aliases(x.identified, engine.ports)}
     models = usable_models(x.identified, engine.ports)
@@ -151,7 +151,7 @@ def _for_anthropic(name: str, model: ModelRecord) -> AnthropicModel:
     )
 
 
-def _answer(content: msgspec.Struct, x: CallerResults, extra_headers: Mapping[str, str] | None = None) -> Answer:
+def _answer(content: msgspec.Struct, x: CheckedCaller, extra_headers: Mapping[str, str] | None = None) -> Answer:
     headers = {"content-type": "application/json", **(extra_headers or {})}
     if x.rate is not None:
         headers.update(x.rate.headers())

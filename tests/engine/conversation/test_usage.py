@@ -83,7 +83,8 @@ DONE = frame(b"[DONE]")
 
 
 def test_usage_requested_only_by_the_gateway_is_not_sent_to_the_client():
-    body, tap = OPENAI.forward(chat(), "m")
+    body, _ = OPENAI.forward(chat(), "m")
+    tap = OPENAI.tap(chat(), "m")
     assert body["stream_options"] == {"include_usage": True}
     assert tap.take(TEXT + STOP + TELLS + DONE) == TEXT + STOP + DONE
     assert tap.usage == Usage(input_tokens=9, output_tokens=4)
@@ -98,14 +99,14 @@ def test_other_stream_options_are_kept(options):
 
 def test_usage_requested_by_the_client_passes_unchanged():
     stream = TEXT + STOP + TELLS + DONE
-    _, tap = OPENAI.forward(chat(stream_options={"include_usage": True}), "m")
+    tap = OPENAI.tap(chat(stream_options={"include_usage": True}), "m")
     assert tap.take(stream) == stream
     assert tap.usage == Usage(input_tokens=9, output_tokens=4)
 
 
 def test_usage_in_a_chunk_with_content_passes_and_the_last_usage_counts():
     both = frame(b'{"choices":[{"delta":{"content":"x"}}],"usage": {"prompt_tokens":9,"completion_tokens":1}}')
-    _, tap = OPENAI.forward(chat(), "m")
+    tap = OPENAI.tap(chat(), "m")
     assert tap.take(both) == both
     assert tap.take(TELLS) == b""
     assert tap.usage == Usage(input_tokens=9, output_tokens=4)
@@ -117,7 +118,7 @@ def test_no_usage_is_requested_without_a_stream():
 
 
 def test_a_stream_without_its_end_is_not_complete():
-    _, tap = OPENAI.forward(chat(), "m")
+    tap = OPENAI.tap(chat(), "m")
     tap.take(TEXT)
     assert not tap.complete()
     tap.take(STOP)
@@ -134,13 +135,13 @@ def test_a_stream_without_its_end_is_not_complete():
     ],
 )
 def test_a_stream_ends_before_an_error_event(fault):
-    _, tap = OPENAI.forward(chat(), "m")
+    tap = OPENAI.tap(chat(), "m")
     assert tap.take(TEXT + frame(fault) + DONE) == TEXT
     assert tap.fault == "overloaded"
 
 
 def test_words_about_errors_are_no_error():
-    _, tap = OPENAI.forward(chat(), "m")
+    tap = OPENAI.tap(chat(), "m")
     text = msgspec.json.encode({"choices": [{"delta": {"content": '{"error": "x"} {"object":"error"} event: error'}}]})
     assert tap.take(frame(text)) == frame(text)
     assert tap.fault is None
@@ -148,7 +149,7 @@ def test_words_about_errors_are_no_error():
 
 def test_usage_is_read_from_several_events_of_anthropics_stream():
     call = ANTHROPIC.decode(b'{"model":"m","max_tokens":5,"stream":true,"messages":[{"role":"user","content":"x"}]}')
-    _, tap = ANTHROPIC.forward(call, "m")
+    tap = ANTHROPIC.tap(call, "m")
     start = (
         b'{"type":"message_start","message":{"usage":{"input_tokens":5,"cache_read_input_tokens":3,"output_tokens":1}}}'
     )
@@ -164,7 +165,7 @@ def test_usage_is_read_from_several_events_of_anthropics_stream():
 
 def test_anthropics_error_event_stops_the_stream():
     call = ANTHROPIC.decode(b'{"model":"m","max_tokens":5,"stream":true,"messages":[{"role":"user","content":"x"}]}')
-    _, tap = ANTHROPIC.forward(call, "m")
+    tap = ANTHROPIC.tap(call, "m")
     ping = frame(b'{"type":"ping"}', "ping")
     assert tap.take(ping + frame(b'{"type":"error","error":{"message":"overloaded"}}', "error")) == ping
     assert tap.fault == "overloaded"

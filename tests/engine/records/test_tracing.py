@@ -40,7 +40,7 @@ def traced(**headers: str) -> tuple[EngineHarness, RecordingTraces, Received]:
     received = harness.request(
         {"model": "one/m", "fallbacks": ["two/m"], "messages": [{"role": "user", "content": "hi"}]}
     )
-    received.headers = headers
+    received = msgspec.structs.replace(received, headers=headers)
     return harness, kept, received
 
 
@@ -117,7 +117,7 @@ async def test_without_traces_nothing_is_exported() -> None:
 
 async def test_a_stream_is_exported_when_it_has_been_read() -> None:
     harness, kept, received = traced()
-    received.body = received.body.replace(b'"model"', b'"stream": true, "model"')
+    received = msgspec.structs.replace(received, body=received.body.replace(b'"model"', b'"stream": true, "model"'))
     harness.outbound.script = [(200, events("x"))]
     answer = await harness.engine.answer(received)
     assert kept.over == []
@@ -143,7 +143,9 @@ async def test_a_cancelled_attempt_is_recorded_as_cancelled() -> None:
 
 async def test_a_refused_request_has_a_trace_without_attempts() -> None:
     harness, kept, received = traced()
-    received.body = received.body.replace(b"one/m", b"none/m").replace(b"two/m", b"none/n")
+    received = msgspec.structs.replace(
+        received, body=received.body.replace(b"one/m", b"none/m").replace(b"two/m", b"none/n")
+    )
     assert (await harness.engine.answer(received)).status == 404
     (over,) = kept.over
     assert over.trace is not None
@@ -160,7 +162,7 @@ def parts(header: str) -> dict[str, float]:
 def asking(harness: EngineHarness, received: Received, role: str = "admin", **more: Any) -> None:
     assert harness.caller is not None
     harness.caller = msgspec.structs.replace(harness.caller, role=Role(role), **more)
-    received.headers = {**received.headers, "x-gateway-timing": "1"}
+    received = msgspec.structs.replace(received, headers={**received.headers, "x-gateway-timing": "1"})
 
 
 async def test_an_administrator_gets_the_timing_of_a_request() -> None:
@@ -181,7 +183,9 @@ async def test_an_administrator_gets_the_timing_of_a_request() -> None:
 async def test_a_refusal_has_the_timing_too() -> None:
     harness, _, received = traced()
     asking(harness, received)
-    received.body = received.body.replace(b"one/m", b"none/m").replace(b"two/m", b"none/n")
+    received = msgspec.structs.replace(
+        received, body=received.body.replace(b"one/m", b"none/m").replace(b"two/m", b"none/n")
+    )
     answer = await harness.engine.answer(received)
     assert answer.status == 404
     assert "refusal" in parts(answer.headers["X-Gateway-Timing"])
@@ -190,7 +194,7 @@ async def test_a_refusal_has_the_timing_too() -> None:
 async def test_a_stream_has_the_timing_up_to_its_first_event() -> None:
     harness, _, received = traced()
     asking(harness, received)
-    received.body = received.body.replace(b'"model"', b'"stream": true, "model"')
+    received = msgspec.structs.replace(received, body=received.body.replace(b'"model"', b'"stream": true, "model"'))
     harness.outbound.script = [(200, events("x"))]
     answer = await harness.engine.answer(received)
     assert list(parts(answer.headers["X-Gateway-Timing"]))[-2:] == ["provider", "total"]
@@ -209,6 +213,6 @@ async def test_other_callers_get_no_timing(role: str) -> None:
 async def test_timings_are_not_returned_without_a_request_for_them() -> None:
     harness, _, received = traced()
     asking(harness, received)
-    received.headers = {}
+    received = msgspec.structs.replace(received, headers={})
     harness.outbound.script = [(200, [completion()])]
     assert "X-Gateway-Timing" not in (await harness.engine.answer(received)).headers

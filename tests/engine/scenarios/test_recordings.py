@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from tests.engine.conversation.decoding.test_multipart import TYPE, file, form, value
 from tests.engine.dlp.scenarios.test_requests import rule
@@ -31,7 +32,7 @@ def engine(kind: str = "openai", **options: Any) -> EngineHarness:
 
 async def send(harness: EngineHarness, dialect: str, *parts: tuple[str, bytes]) -> Answer:
     request = harness.request(form(value("model", "one/m"), *parts), dialect=dialect)
-    request.headers = {"content-type": TYPE}
+    request = msgspec.structs.replace(request, headers={"content-type": TYPE})
     return await harness.engine.answer(request)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -119,8 +120,9 @@ def engine(traces: Exporter) -> tuple[EngineHarness, Received]:
     harness.ports.clock = SYSTEM_CLOCK
     body = {"model": "one/m", "fallbacks": ["two/m"], "messages": [{"role": "user", "content": SECRET}]}
     received = harness.request(body)
-    received.received_at, received.started = SYSTEM_CLOCK.now(), SYSTEM_CLOCK.monotonic()
-    received.headers = {"traceparent": CONTEXT, "tracestate": "vendor=1"}
+    now, started = SYSTEM_CLOCK.now(), SYSTEM_CLOCK.monotonic()
+    received = msgspec.structs.replace(received, received_at=now, started=started)
+    received = msgspec.structs.replace(received, headers={"traceparent": CONTEXT, "tracestate": "vendor=1"})
     return harness, received
 
 
@@ -166,9 +168,12 @@ async def test_spans_contain_no_text_of_requests_and_answers(collector: Collecto
         for model in ("one/m", f"{SECRET}/x"):
             harness, received = engine(traces)
             harness.outbound.script = [(200, [completion(SECRET)])]
-            received.body = json.dumps(
-                {"model": model, "messages": [{"role": "user", "content": SECRET}], "user": SECRET}
-            ).encode()
+            received = msgspec.structs.replace(
+                received,
+                body=json.dumps(
+                    {"model": model, "messages": [{"role": "user", "content": SECRET}], "user": SECRET}
+                ).encode(),
+            )
             await harness.engine.answer(received)
     assert len(collector.spans) == 3
     assert SECRET.encode() not in collector.raw
@@ -204,7 +209,7 @@ async def test_parameters_of_a_request_are_traced_as_numbers_and_never_as_text(
     }  # fmt: skip
     async with exporting(collector.url, tmp_path) as (traces, figures):
         harness, received = engine(traces)
-        received.body = json.dumps({**json.loads(received.body), **request}).encode()
+        received = msgspec.structs.replace(received, body=json.dumps({**json.loads(received.body), **request}).encode())
         harness.outbound.script = [(200, [completion()])]
         await harness.engine.answer(received)
     call, _ = collector.spans
@@ -221,9 +226,11 @@ async def test_attribute_names_follow_the_semantic_conventions(collector: Collec
     async with exporting(collector.url, tmp_path) as (traces, _):
         for kind in KINDS:
             harness, received = engine(traces)
-            received.headers = {}
+            received = msgspec.structs.replace(received, headers={})
             harness.serve("three", "x", kind=kind)
-            received.body = received.body.replace(b"one/m", b"three/x").replace(b"two/m", b"one/m")
+            received = msgspec.structs.replace(
+                received, body=received.body.replace(b"one/m", b"three/x").replace(b"two/m", b"one/m")
+            )
             harness.outbound.script = [(200, [completion()])] * 2
             await harness.engine.answer(received)
     result = {name for span in collector.spans for name in span if name.startswith("gen_ai.")}
@@ -242,7 +249,7 @@ async def test_a_conversations_id_is_in_the_calls_span_and_not_in_the_route(
     conversation = "01a20229-27de-792e-8b51-90ac3704c38f"
     async with exporting(collector.url, tmp_path) as (traces, _):
         harness, received = engine(traces)
-        received.path = f"/api/conversations/{conversation}/messages"
+        received = msgspec.structs.replace(received, path=f"/api/conversations/{conversation}/messages")
         harness.outbound.script = [(200, [completion()])]
         await harness.engine.answer(received)
     call, server = collector.spans
@@ -269,7 +276,7 @@ async def test_spans_that_cannot_be_encoded_do_not_block_later_ones(
     async with exporting(collector.url, tmp_path) as (traces, figures):
         for request_id in ("\ud800", "good"):
             harness, received = engine(traces)
-            received.request_id = request_id
+            received = msgspec.structs.replace(received, request_id=request_id)
             harness.outbound.script = [(200, [completion()])]
             with contextlib.suppress(UnicodeEncodeError):
                 await harness.engine.answer(received)
@@ -309,7 +316,7 @@ async def test_spans_that_the_collector_rejects_are_not_counted_as_sent(collecto
 async def test_a_broken_streams_call_and_request_are_both_errors(collector: Collector, tmp_path: Path) -> None:
     async with exporting(collector.url, tmp_path) as (traces, _):
         harness, received = engine(traces)
-        received.body = received.body.replace(b'"model"', b'"stream": true, "model"')
+        received = msgspec.structs.replace(received, body=received.body.replace(b'"model"', b'"stream": true, "model"'))
         harness.outbound.script = [(200, [*events("x", done=False)[:1], OSError()])]
         answer = await harness.engine.answer(received)
         assert answer.stream is not None
@@ -421,7 +428,7 @@ async def test_a_stop_during_a_request_to_the_collector_sends_nothing_twice(
 async def test_an_unsampled_request_is_not_sent(collector: Collector, tmp_path: Path) -> None:
     async with exporting(collector.url, tmp_path) as (traces, _):
         harness, received = engine(traces)
-        received.headers = {"traceparent": CONTEXT.removesuffix("01") + "00"}
+        received = msgspec.structs.replace(received, headers={"traceparent": CONTEXT.removesuffix("01") + "00"})
         harness.outbound.script = [(200, [completion()])]
         await harness.engine.answer(received)
     assert collector.request_count == 0

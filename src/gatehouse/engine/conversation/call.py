@@ -1,14 +1,14 @@
 """A model call in the pipeline: the client's request, decoded once, with its unknown fields."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from gatehouse.foundation.secrets.owned_ids import KeptObject
 
 
-class KeptRequest(msgspec.Struct):
+class KeptRequest(msgspec.Struct, frozen=True):
     """An operation on a response that a provider keeps. `path` is the path below the response, `query` is the
     client's query, and `parameters` are the query's parameters that the provider receives."""
 
@@ -19,15 +19,14 @@ class KeptRequest(msgspec.Struct):
     parameters: list[tuple[str, str]] = []
 
 
-class NativeOptions(msgspec.Struct):
-    """Options of a call of the Responses API for a provider that has this API (`stages.calls.response_state`)."""
+class NativeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of a call of the Responses API for a provider that has this API. The stage `response_state` makes them
+    when it resolves the ids in the call."""
 
     #: whether the provider may keep the response
     keeps: bool = False
-    #: the response that the call continues
+    #: the response that the call continues, or that the operation is for
     previous: KeptObject | None = None
-    #: the operation on a kept response; None for a call of a model
-    kept: KeptRequest | None = None
     #: the provider's ids of items that it keeps for this caller and that the input refers to
     references: frozenset[str] = frozenset()
     #: prefixes of the types of hosted tools that are left out
@@ -38,10 +37,12 @@ class NativeOptions(msgspec.Struct):
     public_container: Callable[[str, str, str], str] | None = None
     #: the providers of the containers of this caller that the call names, by the provider's id
     containers: Mapping[str, str] = {}
-    #: names of the fields, tools and items that were not sent to the provider in the last attempt
-    lost: dict[str, None] = {}
     #: whether the provider adds an unknown number of tokens to the input
     fills_context: bool = False
+
+
+#: the options of calls of other APIs
+NO_OPTIONS: Final = NativeOptions()
 
 
 class FilePart(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,12 +72,26 @@ class ModelCall(msgspec.Struct, kw_only=True):
     exact: bool = True
     fallbacks: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}
-    #: set for calls of the Responses API only
-    native: NativeOptions | None = None
-    #: names of the fields that a provider of the same dialect did not receive
-    lost: dict[str, None] = {}
+    #: the operation on a kept response; None for a call of a model
+    kept: KeptRequest | None = None
     #: the files of a call that is a form; `body` has its other fields
     files: tuple[FilePart, ...] = ()
     is_form: bool = False
     #: the format of a complete answer
     answer_form: Literal["json", "text", "binary"] = "json"
+
+
+class NativeCall(ModelCall, kw_only=True):
+    """A call of the Responses API whose ids are resolved: `body` and `kept` have the provider's ids."""
+
+    options: NativeOptions
+
+
+def resolved_call(call: ModelCall, options: NativeOptions, kept: KeptRequest | None) -> NativeCall:
+    """Return the resolved form of a call of the Responses API."""
+    return NativeCall(**{**msgspec.structs.asdict(call), "kept": kept}, options=options)
+
+
+def options_of(call: ModelCall) -> NativeOptions:
+    """Return the options of a resolved call of the Responses API, and the defaults for other calls."""
+    return call.options if isinstance(call, NativeCall) else NO_OPTIONS

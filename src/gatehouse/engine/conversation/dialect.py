@@ -12,6 +12,8 @@ from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+#: what `PassingDialect.forward` leaves out of most calls
+NOTHING_LOST: Final[Mapping[str, None]] = MappingProxyType({})
 
 
 class Tap(Protocol):
@@ -123,8 +125,12 @@ class Dialect(Protocol):
 class PassingDialect(Dialect, ProviderDialect, Protocol):
     """A dialect of both clients and providers. Between the two, requests and answers are passed through."""
 
-    def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], Tap]:
-        """Return the body for the provider, and the tap for a streamed answer."""
+    def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], Mapping[str, None]]:
+        """Return the body for a model of a provider, and the names of the client's fields that it leaves out. Raises
+        `InvalidField` for content that only another provider can read."""
+
+    def tap(self, call: ModelCall, model: str, provider: str = "") -> Tap:
+        """Return the tap for the stream that answers a call."""
 
     def check_reply(self, body: bytes) -> Usage | None:
         """Return the usage of a complete answer. Raises `NotConvertible` if it is not an answer in this dialect."""

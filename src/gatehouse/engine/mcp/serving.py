@@ -6,7 +6,7 @@ from typing import Any, Final
 import structlog
 
 from gatehouse.engine import pipeline
-from gatehouse.engine.exchange import Answer, CallerResults, Identified, ReadBody, Received
+from gatehouse.engine.exchange import Answer, CheckedCaller, Identified, ReadBody, Received
 from gatehouse.engine.mcp import listing, messages, upstream
 from gatehouse.engine.mcp.calling import ToolCalls, checked_name
 from gatehouse.engine.mcp.errors import (
@@ -52,13 +52,13 @@ class ToolServer:
 
     async def answer(self, x: Received, read: ReadBody, on_admitted: Callable[[], None]) -> Answer:
         """Return the answer to a POST or DELETE request. Errors are returned as answers. Raises `ClientLeft`."""
-        caller: CallerResults | None = None
+        identified: Identified | None = None
+        caller: CheckedCaller | None = None
         body, message = b"", None
         try:
             pipeline.walk_now(pipeline.ARRIVAL, x, self._ports)
             identified = pipeline.obeyed(await pipeline.IDENTIFY(x, self._ports, SCOPE))
-            caller = CallerResults(identified=identified)
-            await pipeline.walk(pipeline.TOOL_CALLER, caller, self._ports)
+            caller = pipeline.checked(await pipeline.walk(pipeline.TOOL_CALLER, identified, self._ports))
             server = self._server(identified)
             if x.method == "DELETE":
                 on_admitted()
@@ -76,7 +76,7 @@ class ToolServer:
                 log.exception("mcp.fault", request_id=x.request_id)
                 error = Internal()
             answer = _refused(error, x, body, message, self._ports.public_url)
-            if caller is None:
+            if identified is None:
                 self._ports.meter.refused(error.code)
         if caller is not None and caller.rate is not None:
             answer.headers = {**caller.rate.headers(), **answer.headers}

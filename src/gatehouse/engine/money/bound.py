@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
-from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.call import ModelCall, options_of
 from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.dialects.openai_responses.tools import count_functions
 from gatehouse.engine.conversation.slots import NonText, slots
-from gatehouse.engine.exchange import CallRequest, CallSize
+from gatehouse.engine.exchange import CallRequest, CallSize, computed_once
 from gatehouse.foundation.errors import BadRequest
 from gatehouse.policy.budgets import NANO
 from gatehouse.policy.catalog import Candidate, ModelRecord
@@ -174,15 +174,10 @@ def max_input_tokens(x: CallRequest) -> int:
     return size.max_tokens + CONTEXT_TOKENS if size.fills_context else size.max_tokens
 
 
+@computed_once
 def call_size(x: CallRequest) -> CallSize:
-    """Return the call's size, computed once for routing and budgets."""
-    if x.derived.call_size is None:
-        x.derived.call_size = _call_size(x.call)
-    return x.derived.call_size
-
-
-def _call_size(call: ModelCall) -> CallSize:
-    body = call.body
+    """Return the call's size, for routing and budgets."""
+    call, body = x.call, x.call.body
     # The size is measured on the body that is sent to the provider, which has instructions and labels and no escapes.
     raw = _encode(body)
     tokens = _FRAME_TOKENS + len(raw)
@@ -191,7 +186,7 @@ def _call_size(call: ModelCall) -> CallSize:
     if call.dialect in _CONVERTED_TOOLS:
         tools = count_functions(body)
         tokens += tools * _CONVERTED_TOOL_TOKENS
-        fills_context = fills_context or (call.native is not None and call.native.fills_context)
+        fills_context = fills_context or options_of(call).fills_context
     elif tools:
         fills_context = fills_context or any(_provider_runs(tool.get("type")) for tool in tools)
     if tools or "functions" in body:

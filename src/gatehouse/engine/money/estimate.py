@@ -13,7 +13,7 @@ from typing import Any, Final
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.slots import NonText, Slot, slots
-from gatehouse.engine.exchange import CallRequest, RoutingNeeds
+from gatehouse.engine.exchange import CallRequest, RoutingNeeds, computed_once
 from gatehouse.engine.money.bound import call_size, caller_output_limit, count_choices
 from gatehouse.policy.catalog import ModelRecord
 from gatehouse.policy.routing import CAPABILITY_BITS
@@ -31,14 +31,12 @@ _IMAGE_TYPES: Final = frozenset({"image", "image_url", "input_image"})
 _JSON_FORMATS: Final = frozenset({"json_object", "json_schema"})
 
 
+@computed_once
 def routing_needs(x: CallRequest) -> RoutingNeeds:
-    """Return the call's needs with estimated input tokens. They are computed once."""
-    if x.derived.routing_needs is None:
-        x.derived.routing_needs = _routing_needs(x)
-    return x.derived.routing_needs
-
-
-def _routing_needs(x: CallRequest) -> RoutingNeeds:
+    """Return the needs that the host has described, or the call's needs with estimated input tokens."""
+    described = x.identified.host.routing_needs
+    if described is not None:
+        return described
     body, size = x.call.body, call_size(x)
     operation = TRAITS[x.call.dialect]
     needs = CAPABILITY_BITS["streaming"] if x.call.stream else 0

@@ -1,7 +1,7 @@
 """The interface of a kind of provider. Each kind has a folder; `KINDS` in `registry` lists them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -145,7 +145,7 @@ class NoEmbeddings(NotOffered):
     message = "This model's provider offers no embeddings."
 
 
-class Offer(NamedTuple):
+class Offer(msgspec.Struct, frozen=True, gc=False):
     """How a provider serves an operation: its dialect, and its own operation."""
 
     dialect: str

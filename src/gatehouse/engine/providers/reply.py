@@ -57,8 +57,8 @@ class Reply:
     `events` yields one or more whole events at a time, the first without a wait, and raises `ProviderFailed` if the
     stream breaks. Always call `close`: an unfinished call is cancelled upstream.
 
-    `usage` is the usage that the provider reported. If the provider reported none, or the stream was abandoned or broke
-    (`usage_estimated`), `usage` is at least an estimate, because a provider charges all tokens that it produced.
+    `usage` returns the usage that the provider reported. If the provider reported none, or the stream was abandoned or
+    broke, it is at least an estimate, because a provider charges all tokens that it produced.
     """
 
     __slots__ = (
@@ -130,24 +130,17 @@ class Reply:
         reply.events = _replay(answer, replayed)
         return reply
 
-    @property
-    def usage(self) -> Usage:
-        reported = self._reported_usage
-        if reported is None or (self._stream is not None and self.usage_estimated):
-            return self._estimate(reported)
-        return reported
-
-    @property
-    def usage_estimated(self) -> bool:
-        """Return whether the usage was not reported, or is not final because the stream did not reach its end."""
+    def usage(self) -> tuple[Usage, bool]:
+        """Return the usage, and whether it is estimated because it was not reported, or because it is not final: the
+        stream did not reach its end."""
         stream = self._stream
-        return self._reported_usage is None or (stream is not None and not (stream.complete or stream.finished))
-
-    @property
-    def _reported_usage(self) -> Usage | None:
-        usage = self._usage if self._stream is None else self._stream.usage
+        usage = self._usage if stream is None else stream.usage
         # If a provider was called and reports only zeros, it does not count tokens.
-        return None if usage == _NO_USAGE and self._call is not None else usage
+        if usage is None or (usage == _NO_USAGE and self._call is not None):
+            return self._estimate(None), True
+        if stream is not None and not (stream.complete or stream.finished):
+            return self._estimate(usage), True
+        return usage, False
 
     @property
     def lost_parts(self) -> tuple[str, ...]:

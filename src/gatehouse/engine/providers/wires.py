@@ -100,6 +100,8 @@ class Wire:
     limit_field = "max_tokens"
     #: the default of the setting `responses_api`; None: the kind has no such setting
     responses_api: bool | None = None
+    #: the regions whose prices are those of the known models; empty: address and prices do not depend on a region
+    priced_regions: frozenset[str] = frozenset()
 
     def base_url(self, config: ProviderConfig) -> str:
         base = config.base_url or self.home

@@ -3,7 +3,9 @@
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+import msgspec
 
 from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.dialects.token_counts import COUNTING
@@ -64,13 +66,26 @@ class OutOfTouch(Unavailable):
     message = "This worker's state of the kill switches is out of date. Try again."
 
 
-class _Target(NamedTuple):
-    """A candidate with its circuits. `is_free`: the operation is free, because no model generates an answer."""
+class _Target(msgspec.Struct, frozen=True):
+    """A candidate with its credentials, in the order in which they are tried, and its circuits. `is_free`: the
+    operation is free, because no model generates an answer."""
 
     candidate: Candidate
+    credentials: Sequence[Credential]
     key: CircuitKey
     circuits: Circuits
     is_free: bool
+
+
+class _Progress(msgspec.Struct):
+    """The attempts of one request so far."""
+
+    #: candidates that were not tried because their circuits are open
+    skipped: list[Candidate] = []
+    #: the first candidate whose dialect cannot express the call, and the error that says why
+    not_convertible: tuple[Candidate, Refusal] | None = None
+    #: monotonic time at which the last attempt began
+    attempt_started: float = 0.0
 
 
 class Attempts:
@@ -93,53 +108,51 @@ class Attempts:
 
         One deadline covers retries, delays, waits for a connection, whole bodies and a stream's first event. It does
         not limit a stream that has begun."""
-        candidate = x.chain[0]
+        candidate, progress = x.chain[0], _Progress()
         try:
             with self._deadlines.one() as deadline:
-                skipped: list[Candidate] = []
                 for candidate in x.chain:
-                    reply = await self._attempt_with_retries(candidate, x, exchange, skipped)
+                    reply = await self._attempt_with_retries(candidate, x, exchange, progress)
                     if reply is not None:
                         return reply
-                if skipped:
+                if progress.skipped:
                     # No other candidate is left, and an attempt is better than a refusal.
-                    candidate = skipped[0]
-                    reply = await self._last_resort(candidate, x, exchange)
+                    candidate = progress.skipped[0]
+                    reply = await self._last_resort(candidate, x, exchange, progress)
                     if reply is not None:
                         return reply
         except TimeoutError:
             if not deadline.expired:
                 raise
-            exchange.attempts.append(new_attempt(candidate, None, "deadline", duration_ms=self._duration_ms(exchange)))
-        if exchange.not_convertible is not None and all(
+            exchange.attempts.append(new_attempt(candidate, None, "deadline", duration_ms=self._duration_ms(progress)))
+        if progress.not_convertible is not None and all(
             attempt.reason == NOT_CONVERTIBLE for attempt in exchange.attempts
         ):
-            (exchange.chosen, refusal), exchange.not_convertible = exchange.not_convertible, None
+            exchange.chosen, refusal = progress.not_convertible
             try:
                 raise refusal
             finally:
                 # Otherwise the error's traceback would refer to this frame, and the frame to the error.
-                del refusal
+                del refusal, progress
         raise chain_failed(exchange.attempts)
 
     async def _attempt_with_retries(
-        self, candidate: Candidate, x: Admitted, exchange: Exchange, skipped: list[Candidate]
+        self, candidate: Candidate, x: Admitted, exchange: Exchange, progress: _Progress
     ) -> Reply | None:
         if x.routed.deployments is not None and not self._enters(candidate, x, exchange):
             return None
-        target = self._target(candidate, x)
-        key, circuits = target.key, target.circuits
-        credentials = self._credentials(candidate, x, exchange)
+        target = self._target(candidate, x, exchange)
+        key, circuits, credentials = target.key, target.circuits, target.credentials
         used = retry = 0
         while used < len(credentials):
             if not circuits.may_try(key):
                 exchange.attempts.append(new_attempt(candidate, None, CIRCUIT_OPEN))
                 if not retry and not used:
-                    skipped.append(candidate)
+                    progress.skipped.append(candidate)
                 return None
             if exchange.place is not None and not await self._admitted(target, x, exchange):
                 return None
-            reply, following = await self._attempt(target, credentials[used], x, exchange)
+            reply, following = await self._attempt(target, credentials[used], x, exchange, progress)
             if reply is not None:
                 return reply
             if following == "credential":
@@ -152,17 +165,15 @@ class Attempts:
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
         return None
 
-    def _target(self, candidate: Candidate, x: Admitted) -> _Target:
+    def _target(self, candidate: Candidate, x: Admitted, exchange: Exchange) -> _Target:
+        """Return the target for a candidate. If it has no credentials, record an attempt that was not made."""
         is_free = TRAITS[x.call_request.call.dialect].is_free
-        key = CircuitKey.of(x.call_request.identified.policy.tenant_id, candidate)
-        return _Target(candidate, key, self._free_circuits if is_free else self.circuits, is_free)
-
-    def _credentials(self, candidate: Candidate, x: Admitted, exchange: Exchange) -> Sequence[Credential]:
-        """Return the credentials to try, in this order. If there are none, record an attempt that was not made."""
-        credentials = self.credentials.in_turn(x.call_request.identified.policy.tenant_id, candidate)
+        tenant_id = x.call_request.identified.policy.tenant_id
+        credentials = self.credentials.in_turn(tenant_id, candidate)
         if not credentials:
             exchange.attempts.append(new_attempt(candidate, None, NOT_CONFIGURED))
-        return credentials
+        circuits = self._free_circuits if is_free else self.circuits
+        return _Target(candidate, credentials, CircuitKey.of(tenant_id, candidate), circuits, is_free)
 
     def _enters(self, candidate: Candidate, x: Admitted, exchange: Exchange) -> bool:
         """Leave the previous deployment. If the candidate is a deployment, occupy a place there. Return whether the
@@ -203,30 +214,32 @@ class Attempts:
         if place is not None:
             place.release(self._ports.clock.monotonic())
 
-    async def _last_resort(self, candidate: Candidate, x: Admitted, exchange: Exchange) -> Reply | None:
+    async def _last_resort(
+        self, candidate: Candidate, x: Admitted, exchange: Exchange, progress: _Progress
+    ) -> Reply | None:
         """Make one attempt even though the circuit is open."""
         exchange.attempts.remove(new_attempt(candidate, None, CIRCUIT_OPEN))
-        target = self._target(candidate, x)
+        target = self._target(candidate, x, exchange)
         if x.routed.deployments is not None:
             if not self._enters(candidate, x, exchange):
                 return None
             if exchange.place is not None and not await self._counted(target, x, exchange):
                 return None
-        for credential in self._credentials(candidate, x, exchange):
-            reply, following = await self._attempt(target, credential, x, exchange)
+        for credential in target.credentials:
+            reply, following = await self._attempt(target, credential, x, exchange, progress)
             if reply is not None or following != "credential":
                 return reply
         return None
 
     async def _attempt(
-        self, target: _Target, credential: Credential, x: Admitted, exchange: Exchange
+        self, target: _Target, credential: Credential, x: Admitted, exchange: Exchange, progress: _Progress
     ) -> tuple[Reply | None, _Next]:
         """Return a successful reply, or None and what to try next. Raises an error that the client caused."""
         candidate = target.candidate
         try:
-            reply = await self._call_with_circuits(target, credential, x, exchange)
+            reply = await self._call_with_circuits(target, credential, x, exchange, progress)
         except ProviderFailed as failed:
-            duration_ms = self._duration_ms(exchange)
+            duration_ms = self._duration_ms(progress)
             if failed.client_error is not None and failed.reason != NOT_CONVERTIBLE:
                 exchange.chosen, exchange.credential, exchange.attempt_ms = candidate, credential.label, duration_ms
                 raise failed.client_error from None
@@ -244,7 +257,7 @@ class Attempts:
                 # Another candidate may be able to express the call. The error is kept without its traceback, which
                 # would keep the frames of the conversion, and with them the call.
                 refusal = failed.client_error.with_traceback(None)
-                exchange.not_convertible = exchange.not_convertible or (candidate, refusal)
+                progress.not_convertible = progress.not_convertible or (candidate, refusal)
                 if exchange.place is not None:
                     exchange.place.cancel_reservation()
             if failed.retryable:
@@ -254,25 +267,26 @@ class Attempts:
             exchange.attempts.append(new_attempt(candidate, None, KILL_SWITCHED))
             return None, "candidate"
         exchange.chosen, exchange.credential = candidate, credential.label
-        exchange.attempt_ms = self._duration_ms(exchange)
+        exchange.attempt_ms = self._duration_ms(progress)
         return reply, "candidate"
 
-    def _duration_ms(self, exchange: Exchange) -> float:
+    def _duration_ms(self, progress: _Progress) -> float:
         """Return the time since the last attempt began."""
-        return milliseconds(self._ports.clock.monotonic() - exchange.attempt_started)
+        return milliseconds(self._ports.clock.monotonic() - progress.attempt_started)
 
     async def _call_with_circuits(
-        self, target: _Target, credential: Credential, x: Admitted, exchange: Exchange
+        self, target: _Target, credential: Credential, x: Admitted, exchange: Exchange, progress: _Progress
     ) -> Reply:
         """Make one call, and report the result to the circuits and the credentials."""
-        candidate, key, circuits, is_free = target
-        started = exchange.attempt_started = self._ports.clock.monotonic()
+        candidate, key, circuits, is_free = target.candidate, target.key, target.circuits, target.is_free
+        started = progress.attempt_started = self._ports.clock.monotonic()
         unanswered = len(exchange.unanswered)
         try:
             if exchange.trace is None:
                 reply = await self._call(candidate, credential, x, exchange)
             else:
-                reply = await self._traced_call(exchange.trace, candidate, credential, x, exchange)
+                call = exchange.trace.call(candidate.provider, candidate.model, started)
+                reply = await self._traced_call(call, candidate, credential, x, exchange)
         except ProviderFailed as failed:
             sent = len(exchange.unanswered) > unanswered
             if failed.reason != OutboundTimeout.reason:
@@ -308,18 +322,18 @@ class Attempts:
 
     async def _traced_call(
         self,
-        trace: tracing.Trace,
+        call: tracing.TracedCall,
         candidate: Candidate,
         credential: Credential,
         x: Admitted,
         exchange: Exchange,
     ) -> Reply:
         """Make one call, and record it in the request's trace."""
-        call = trace.call(candidate.provider, candidate.model, exchange.attempt_started)
+        assert exchange.trace is not None
         # A cancellation leaves this value unchanged; every other end replaces it.
         call.failed = "cancelled"
         try:
-            reply = await self._call(candidate, credential, x, exchange, trace.headers(call))
+            reply = await self._call(candidate, credential, x, exchange, exchange.trace.headers(call))
         except ProviderFailed as failed:
             call.status, call.failed = failed.status, failed.reason
             raise

@@ -95,7 +95,7 @@ class Chooser:
         candidates = route.candidates(x)
         if isinstance(candidates, Refusal):
             return NotRouted(candidates)
-        order = _order(x)
+        order = _order(x) if x.call.fallbacks else ()
         if len(candidates) == 1:
             # The usual case, in which no order must be computed.
             if (verdict := judged(x, candidates[0], ports, self._judges)) is None:
@@ -110,9 +110,7 @@ class Chooser:
 
     def routed(self, x: CallRequest, ports: Ports, policy: RoutingPolicy, *, trial: bool = False) -> Routed | NotRouted:
         """Choose under a routing policy. Named models come first, then the policy's fallback chain. The name `auto`
-        stands for the first choice of the policy's strategy. A `trial` does not advance the round-robin counter, and
-        always estimates the cost of the choice."""
-        choice = PolicyChoice(policy=policy)
+        stands for the first choice of the policy's strategy. A `trial` does not advance the round-robin counter."""
         requirements = routing_needs(x)
         stream, latencies = x.call.stream, ports.latencies
         is_unavailable = partial(self._is_unavailable, x, ports)
@@ -124,14 +122,14 @@ class Chooser:
         places = JudgedCandidates(x, ports, self._judges, self._cooldowns)
         for name in (x.call.model, *x.call.fallbacks):
             if name == AUTO:
-                ranking = ranking or self._ranking(x, ports, choice, view, trial=trial)
+                ranking = ranking or self._ranking(x, ports, policy, view, trial=trial)
                 places.add(map(_candidate, in_bounds(policy, ranking, requirements, view)), limit=1)
             elif (
-                refused := self._add_named(places, name, x=x, ports=ports, choice=choice, view=view, trial=trial)
+                refused := self._add_named(places, name, x=x, ports=ports, policy=policy, view=view, trial=trial)
             ) is not None:
                 return refused
         if not places and x.call.model == AUTO and not ranking:
-            return NotRouted(NoCapableModel.of(policy, requirements.needs), choice)
+            return NotRouted(NoCapableModel.of(policy, requirements.needs), PolicyChoice(policy, None))
         # A named model that is unknown, or that the caller may not use, is not replaced by another model.
         unknown = places.refused is None or isinstance(places.refused.error, ModelNotFound)
         if places or not unknown:
@@ -141,9 +139,9 @@ class Chooser:
             places.add(map(_candidate, in_bounds(policy, fallbacks or (), requirements, view)), limit)
             order = _order(x, policy)
         remaining = places.in_order()
-        choice.first = remaining[0].candidate if remaining else None
+        choice = PolicyChoice(policy, remaining[0].candidate if remaining else None)
         if policy.cap is not None and remaining:
-            within = self._within_cap(x, ports, choice, places, view, trial=trial)
+            choice, within = self._within_cap(x, ports, choice, places, view, trial=trial)
             if isinstance(within, Refusal):
                 return NotRouted(within, choice)
             remaining = within
@@ -160,21 +158,22 @@ class Chooser:
         *,
         x: CallRequest,
         ports: Ports,
-        choice: PolicyChoice,
+        policy: RoutingPolicy,
         view: StrategyView,
         trial: bool,
     ) -> NotRouted | None:
         """Add the deployments of the model alias with this name, or the catalog entries with this name. Return a
         refusal if several providers have the model and the policy chooses none of them."""
-        policy, snapshot = choice.policy, x.identified.policy
+        snapshot = x.identified.policy
         if (alias := snapshot.find_alias(name)) is not None:
             places.add_deployments(alias, partial(self._ordered, x, ports, alias, trial=trial))
         elif len(named := route.named(snapshot, name)) == 1:
             places.add(named)
         elif named:
-            ordered_entries = self._by_policy(x, ports, choice, view, named, trial=trial)
+            ordered_entries = self._by_policy(x, ports, policy, view, named, trial=trial)
             if not ordered_entries and (usable_names := usable(x, ports, self._judges, named)):
-                return NotRouted(route.AmbiguousModel.of(name, policy, usable_names), choice)
+                error = route.AmbiguousModel.of(name, policy, usable_names)
+                return NotRouted(error, PolicyChoice(policy, None))
             places.add(ordered_entries, limit=MAX_CHOICES)
         return None
 
@@ -222,7 +221,7 @@ class Chooser:
         self,
         x: CallRequest,
         ports: Ports,
-        choice: PolicyChoice,
+        policy: RoutingPolicy,
         view: StrategyView,
         named: Sequence[Candidate],
         *,
@@ -230,9 +229,9 @@ class Chooser:
     ) -> list[Candidate]:
         """Return the candidates that the policy may choose, in the order of its strategy. If none of them is known to
         be capable of the request, they are in the order of their prices."""
-        policy, requirements = choice.policy, routing_needs(x)
+        requirements = routing_needs(x)
         by_key = {candidate.model.id.int: candidate for candidate in named}
-        ranking = self._ranking(x, ports, choice, view, trial=trial)
+        ranking = self._ranking(x, ports, policy, view, trial=trial)
         in_rank = [
             by_key[option.key] for option in in_bounds(policy, ranking, requirements, view) if option.key in by_key
         ]
@@ -243,9 +242,9 @@ class Chooser:
         return [candidate for key, candidate in by_key.items() if key in allowed]
 
     def _ranking(
-        self, x: CallRequest, ports: Ports, choice: PolicyChoice, view: StrategyView, *, trial: bool
+        self, x: CallRequest, ports: Ports, policy: RoutingPolicy, view: StrategyView, *, trial: bool
     ) -> Sequence[Option]:
-        policy, requirements = choice.policy, routing_needs(x)
+        requirements = routing_needs(x)
         if policy.strategy == "round_robin":
             view = msgspec.structs.replace(view, turn=self._turn(policy, requirements, trial=trial))
         options = ranked(policy, requirements, view)
@@ -293,35 +292,30 @@ class Chooser:
         view: StrategyView,
         *,
         trial: bool,
-    ) -> list[JudgedCandidate] | Refusal:
-        """Return the places whose cost is within the cap, or the cap's refusal. If the first one is a deployment of an
-        alias, another deployment of the alias can replace it."""
+    ) -> tuple[PolicyChoice, list[JudgedCandidate] | Refusal]:
+        """Return the choice, and the places whose cost is within the cap, or the cap's refusal. If the first one is a
+        deployment of an alias, another deployment of the alias can replace it."""
         policy, requirements = choice.policy, routing_needs(x)
         limits = policy.cap
         assert limits is not None
         places, deployments = judged.in_order(), judged.deployments
         limit, first = limits.max_cost_per_request_usd, places[0].candidate
         costs = Costs(x, limit)
-        choice.limit_usd = limit
-        if trial or not costs.surely_fits(first):
-            choice.estimated_usd = costs.estimated(first)
-            choice.exceeds = choice.estimated_usd is None or choice.estimated_usd > limit
+        exceeds = not costs.fits(first)
         if limits.action_on_exceed == "warn":
-            if choice.exceeds:
+            if exceeds:
                 cap.note(x, policy, limits, first)
-            return places
-        if not choice.exceeds:
-            return [places[0], *(place for place in places[1:] if costs.fits(place.candidate))]
+            return choice, places
+        if not exceeds:
+            return choice, [places[0], *(place for place in places[1:] if costs.fits(place.candidate))]
         if first.name in deployments:
             fitting = [place for place in places if costs.fits(place.candidate)]
             alias = deployments[first.name].alias
             names = {name for name, deployment in deployments.items() if deployment.alias == alias}
             if any(place.candidate.name in names for place in fitting):
-                choice.first, choice.exceeds = fitting[0].candidate, False
-                choice.estimated_usd = costs.estimated(choice.first)
-                return fitting
+                return PolicyChoice(policy, fitting[0].candidate), fitting
         if limits.action_on_exceed == "block":
-            return cap.refusal(policy, limits, first, choice.estimated_usd)
+            return choice, cap.refusal(policy, limits, first, costs.estimated(first))
         cheaper = in_bounds(
             policy,
             by_cost(policy.every.capable(requirements.needs, requirements.use), requirements),
@@ -335,9 +329,9 @@ class Chooser:
         # A rule may have rerouted one of these candidates to a more expensive one.
         fitting = [place for place in cheaper_places.in_order() if costs.fits(place.candidate)]
         if not fitting:
-            return cap.refusal(policy, limits, first, choice.estimated_usd)
+            return choice, cap.refusal(policy, limits, first, costs.estimated(first))
         cap.note(x, policy, limits, first)
-        return fitting
+        return choice, fitting
 
     def _turn(self, policy: RoutingPolicy, requirements: RoutingNeeds, *, trial: bool) -> int:
         key = (policy.id, requirements.needs, requirements.use)

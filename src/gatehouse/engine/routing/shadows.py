@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from gatehouse.engine import pipeline
+from gatehouse.engine.conversation.call import options_of
 from gatehouse.engine.conversation.dialects.token_counts import COUNTING
 from gatehouse.engine.exchange import Admitted, CallRequest, Exchange, Routed
 from gatehouse.engine.money.bound import call_size
@@ -178,7 +179,7 @@ def _is_copied(x: Exchange) -> bool:
     if call.dialect in COUNTING or size.fills_context:
         # Tools that the provider runs fill the context. They must not run twice.
         return False
-    if call.body.get("store") is True or (call.native is not None and call.native.keeps):
+    if call.body.get("store") is True or options_of(call).keeps:
         # The provider would keep an answer that nobody can delete.
         return False
     return size.json_bytes + sum(len(file.data) for file in call.files) <= MAX_SHADOW_BODY_BYTES
@@ -194,9 +195,6 @@ def _exchange(x: Exchange, shadow: Deployment, ports: Ports) -> Exchange:
     caller = Caller(kind=x.identified.caller.kind, tenant_id=x.identified.caller.tenant_id)
     identified = msgspec.structs.replace(x.identified, received=received, caller=caller)
     call = msgspec.structs.replace(x.call_request.call, fallbacks=())
-    if call.native is not None:
-        # The copy has its own list, because the provider of the shadow may leave out other fields.
-        call.native = msgspec.structs.replace(call.native, lost={})
     call_request = msgspec.structs.replace(x.call_request, call=call, rule_events=[], inspection=None, sample=None)
     routed = Routed(
         call_request=call_request,

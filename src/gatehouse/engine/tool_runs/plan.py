@@ -21,7 +21,8 @@ PERMISSION: Final = "gateway.mcp"
 MARK: Final = b'"mcp"'
 #: items that a run has added to an earlier answer
 _RUN_ITEMS: Final = frozenset({"mcp_list_tools", "mcp_call"})
-_RUN_ITEM_MARKS: Final = tuple(f'"{kind}"'.encode() for kind in _RUN_ITEMS)
+#: bytes of every body with a registered server, or with an item of a run
+_MARKS: Final = (MARK, *(f'"{kind}"'.encode() for kind in _RUN_ITEMS))
 _TOOL_TYPE: Final = "mcp"
 #: maximum number of functions that OpenAI's models accept
 _MAX_FUNCTIONS: Final = 128
@@ -81,7 +82,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def read_plan(body: bytes, x: Identified, switches: Switches, public_url: str | None) -> Plan | None:
     """Return the plan of a model call, or None if it names no registered server. A body that is not valid has no plan:
     the call's dialect refuses it. Raises `InvalidField`, `ToolRunNotPermitted`."""
-    if MARK not in body and not any(mark in body for mark in _RUN_ITEM_MARKS):
+    for mark in _MARKS:
+        if mark in body:
+            break
+    else:
         return None
     try:
         values = decode_object(body)

@@ -14,13 +14,13 @@ from uvicorn.protocols.utils import get_remote_addr
 from gatehouse.engine.streaming import AnswerBroken
 from gatehouse.ingress import protocol
 from gatehouse.ingress.answers import CLIENT_LEFT_MESSAGE
-from gatehouse.ingress.gateway import Gateway, RequestKind, canonical, find_kind, read_target
+from gatehouse.ingress.gateway import Gateway, RequestKind, find_kind, target_of
 from gatehouse.ingress.http1.answer import BadHeader, refusal
 from gatehouse.ingress.http1.behind import ServerContext, UvicornFallback
 from gatehouse.ingress.http1.framing import Framing, Malformed
 from gatehouse.ingress.http1.head import HeadReader, ParsedHead
 from gatehouse.ingress.http1.turn import HIGH_WATER_BYTES, RequestCycle
-from gatehouse.ingress.receive import make_received
+from gatehouse.ingress.receive import received_now
 
 log = structlog.get_logger(__name__)
 
@@ -196,8 +196,8 @@ class ClientConnection(asyncio.Protocol):
 
     def _begin_gateway_request(self, kind: RequestKind, head: ParsedHead) -> None:
         address = self._gateway.addresses.client(self._peer, head.connection_headers.get("x-forwarded-for"))
-        x = make_received(head.method, canonical(kind, head.path), head.headers, address, kind.dialect)
-        read_target(x, kind, head.path, head.target.partition("?")[2])
+        target = target_of(kind, head.path, head.target.partition("?")[2])
+        x = received_now(head.method, target, head.headers, address, kind.dialect)
         self._cycle = cycle = RequestCycle(self, self._loop, kind, x, head)
         length, arrived = head.length, self._arrived
         complete: bytes | None = None

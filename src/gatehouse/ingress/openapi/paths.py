@@ -311,6 +311,42 @@ _SEARCH_OF_MODELS: Final = [
 ]
 
 
+_SCAN_OPERATION: Final = {
+    "tags": _TAGS,
+    "summary": "Scan a text",
+    "description": "Return the actions that content filters, DLP and policy rules would take for a text."
+    " Nothing is sent to a provider. If there are findings, a DLP event is recorded without the text.",
+    "operationId": "scan",
+    "security": _SECURITY,
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": _ref("ScanRequest"), "example": _SCAN}},
+    },
+    "responses": {
+        "200": {
+            "description": "The findings, and the actions that would be taken.",
+            "headers": _headers(
+                "X-Request-Id", "X-DLP-Action", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"
+            ),
+            "content": {"application/json": {"schema": _ref("ScanAnswer"), "example": _SCANNED}},
+        },
+        **_refusals("GatewayError", ("400", "401", "403", "408", "413", "429", "500", "503")),
+    },
+}
+_LIST_MODELS: Final = {
+    **_read(
+        "list_usable_models",
+        "List models",
+        "The models that the caller may use, in the format of OpenAI, or of Anthropic if the request has the"
+        " header `anthropic-version`. Models that are switched off are included.",
+        "GatewayModels",
+        {"object": "list", "data": [_MODEL]},
+        statuses=("400", "401", "403", "404", "429", "503"),
+    ),
+    "parameters": _SEARCH_OF_MODELS,
+}
+
+
 def gateway_paths() -> dict[str, Any]:
     """Return the path items in OpenAPI 3.1. They refer to `schemas.SCHEMAS` and `schemas.SECURITY_SCHEMES`."""
     name = {
@@ -406,45 +442,7 @@ def gateway_paths() -> dict[str, Any]:
                 streams=False,
             )
         },
-        "/v1/scan": {
-            "post": {
-                "tags": _TAGS,
-                "summary": "Scan a text",
-                "description": "Return the actions that content filters, DLP and policy rules would take for a text."
-                " Nothing is sent to a provider. If there are findings, a DLP event is recorded without the text.",
-                "operationId": "scan",
-                "security": _SECURITY,
-                "requestBody": {
-                    "required": True,
-                    "content": {"application/json": {"schema": _ref("ScanRequest"), "example": _SCAN}},
-                },
-                "responses": {
-                    "200": {
-                        "description": "The findings, and the actions that would be taken.",
-                        "headers": _headers(
-                            "X-Request-Id",
-                            "X-DLP-Action",
-                            "X-RateLimit-Limit",
-                            "X-RateLimit-Remaining",
-                            "X-RateLimit-Reset",
-                        ),
-                        "content": {"application/json": {"schema": _ref("ScanAnswer"), "example": _SCANNED}},
-                    },
-                    **_refusals("GatewayError", ("400", "401", "403", "408", "413", "429", "500", "503")),
-                },
-            }
-        },
-        "/v1/models": {
-            "get": _read(
-                "list_usable_models",
-                "List models",
-                "The models that the caller may use, in the format of OpenAI, or of Anthropic if the request has the"
-                " header `anthropic-version`. Models that are switched off are included.",
-                "GatewayModels",
-                {"object": "list", "data": [_MODEL]},
-                statuses=("400", "401", "403", "404", "429", "503"),
-            )
-            | {"parameters": _SEARCH_OF_MODELS}
-        },
+        "/v1/scan": {"post": _SCAN_OPERATION},
+        "/v1/models": {"get": _LIST_MODELS},
         "/v1/models/{model}": {"get": {**read_model, "parameters": [name]}},
     }

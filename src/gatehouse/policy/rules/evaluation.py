@@ -29,6 +29,9 @@ POLICY_ACTION_STRENGTH: Final[Mapping[PolicyAction, int]] = {
 #: Validation status of a model that is not in the registry.
 UNREGISTERED: Final = "unregistered"
 
+#: The variables and functions with which rules are evaluated.
+Context: TypeAlias = cel.Context
+
 Result: TypeAlias = Literal["matched", "failed", "unmatched"]
 
 
@@ -69,15 +72,6 @@ class RuleSet(msgspec.Struct, frozen=True, kw_only=True):
     def registry_status(self, model: str) -> RegistryStatus:
         """Return the registry status of a model, which is named as `provider/model-id`."""
         return self.registry.get(model, self.unregistered)
-
-
-class Facts(NamedTuple):
-    """The facts that the rules of a request are evaluated with. `context` contains the variables. `model`, `provider`,
-    `model_risk_tier`, `validation_status` and `cost_usd` are set again for each candidate. `tokens` is None if no rule
-    uses the variable."""
-
-    context: cel.Context
-    tokens: int | None
 
 
 class RuleResult(NamedTuple):
@@ -142,7 +136,7 @@ def rule_of(record: PolicyRuleRecord) -> PolicyRule:
 
 
 def context_of(variables: Mapping[str, Any], needs: frozenset[str]) -> cel.Context:
-    """Return the context in which the rules are evaluated for one request. Functions are only added if a rule uses
+    """Return the context in which the rules are evaluated for one candidate. Functions are only added if a rule uses
     them, because they cost more than variables."""
     functions = {name: function for name, function in FUNCTIONS.items() if name in needs}
     return cel.Context(variables=dict(variables), functions=functions)

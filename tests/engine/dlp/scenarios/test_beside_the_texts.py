@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from tests.engine.dlp.scenarios.test_requests import CARD, OTHER_CARD, ask, engine, rule, sent, user
 from tests.support.engine import EngineHarness, completion
@@ -36,7 +37,7 @@ async def test_a_header_that_is_sent_to_the_provider_is_inspected() -> None:
     harness.serve("one", "m", kind="anthropic")
     harness.outbound.script.append((200, [completion()]))
     received = harness.request({"model": "one/m", "max_tokens": 9, **user("hi")}, dialect="anthropic_messages")
-    received.headers = {"anthropic-beta": f"context-1m-2025-08-07,x-{BARE}"}
+    received = msgspec.structs.replace(received, headers={"anthropic-beta": f"context-1m-2025-08-07,x-{BARE}"})
     await harness.engine.answer(received)
     assert harness.outbound.sent[0].headers["anthropic-beta"] == "context-1m-2025-08-07,x-[CREDIT_CARD_1]"
 

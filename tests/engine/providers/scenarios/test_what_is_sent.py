@@ -129,5 +129,5 @@ async def test_spaces_and_escapes_are_not_paid_for(ask, stream):
             if stream:
                 await everything(reply)
             assert server.requests[0].body == spelled
-        assert reply.usage_estimated
-        assert reply.usage.input_tokens == len(plain) // 4
+        assert reply.usage()[1]
+        assert reply.usage()[0].input_tokens == len(plain) // 4

@@ -91,7 +91,7 @@ async def test_a_tool_call_of_claude_reaches_a_client_of_another_dialect(ask, se
 
 async def test_the_usage_of_a_call_is_read(ask, served) -> None:
     reply = await ask(call(), place(served), secret=KEY_SECRET)
-    assert reply.usage == Usage(input_tokens=9, output_tokens=4)
+    assert reply.usage()[0] == Usage(input_tokens=9, output_tokens=4)
 
 
 @pytest.mark.parametrize("stream", [False, True])

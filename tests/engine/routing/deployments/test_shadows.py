@@ -8,7 +8,7 @@ import pytest
 from tests.engine.routing.deployments.aliases import alias_record
 from tests.support.engine import EngineHarness, completion, events
 
-from gatehouse.engine.conversation.call import FilePart, NativeOptions
+from gatehouse.engine.conversation.call import FilePart, NativeOptions, resolved_call
 from gatehouse.engine.exchange import Exchange
 from gatehouse.engine.routing import shadows
 from gatehouse.foundation.errors import PaymentRequired
@@ -168,9 +168,10 @@ async def test_calls_that_may_be_stored_and_large_files_are_not_copied(
     assert exchange.call_request is not None
     call = exchange.call_request.call
     assert shadows._is_copied(exchange)
-    call.native = NativeOptions(keeps=True)
+    kept = resolved_call(call, NativeOptions(keeps=True), None)
+    exchange.call_request = msgspec.structs.replace(exchange.call_request, call=kept)
     assert not shadows._is_copied(exchange)
-    call.native = NativeOptions()
+    exchange.call_request = msgspec.structs.replace(exchange.call_request, call=call)
     for size in (500, 1_000):
         call.files = (FilePart(name="file", data=memoryview(bytes(size)), extension="wav", media_type="audio/wav"),)
         assert shadows._is_copied(exchange) == (size == 500)

@@ -32,7 +32,7 @@ async def ask(
 ) -> Answer:
     received = harness.request({"model": "one/m", **body}, dialect=dialect)
     if tags is not None:
-        received.headers = {"x-gateway-tags": tags}
+        received = msgspec.structs.replace(received, headers={"x-gateway-tags": tags})
     return await harness.engine.answer(received)
 
 

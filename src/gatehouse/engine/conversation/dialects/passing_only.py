@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding.bodies import CallShape, decode_call
-from gatehouse.engine.conversation.dialect import NO_HEADERS
+from gatehouse.engine.conversation.dialect import NO_HEADERS, NOTHING_LOST
 from gatehouse.engine.conversation.dialects.envelope import openai_body, openai_event
 from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
@@ -30,8 +30,11 @@ class PassingOnly:
     def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
         return None
 
-    def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
-        return {**call.body, "model": model}, ChatTap(call.model, withhold_usage=False)
+    def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], Mapping[str, None]]:
+        return {**call.body, "model": model}, NOTHING_LOST
+
+    def tap(self, call: ModelCall, model: str, provider: str = "") -> ChatTap:
+        return ChatTap(call.model, withhold_usage=False)
 
     def refuse_unconvertible(self, call: ModelCall) -> None:
         """Does nothing: no call is converted."""

@@ -58,6 +58,7 @@ class Bedrock(Wire):
         "embeddings": "bedrock_embed",
         "count_tokens": "bedrock_count",
     }
+    priced_regions = frozenset({"us-east-1", "us-east-2", "us-west-2"})
     #: empty, because all headers are signed
     fixed_headers: Mapping[str, str] = {}
 

@@ -7,16 +7,16 @@ through the internal form.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
-from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.call import ModelCall, options_of
 from gatehouse.engine.conversation.conversion import lost, naming
 from gatehouse.engine.conversation.decoding.answers import check_text
 from gatehouse.engine.conversation.decoding.bodies import encode
 from gatehouse.engine.conversation.decoding.multipart import write_form
-from gatehouse.engine.conversation.dialect import Dialect, PassingDialect, ProviderDialect, Tap
+from gatehouse.engine.conversation.dialect import Dialect, ProviderDialect
 from gatehouse.engine.conversation.dialects import DIALECTS, NATIVE, PASSING
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible, ResponseNotFound
 from gatehouse.engine.conversation.form import Completion, EmbeddingsRequest, Reasoning, Request
@@ -27,7 +27,6 @@ from gatehouse.engine.providers.kind import (
     Endpoint,
     ProviderKind,
     ProviderNotConfigured,
-    ProviderOperation,
     ProviderTarget,
     offer_to,
 )
@@ -115,20 +114,15 @@ def _destination(
     call: ModelCall, candidate: Candidate, parties: "_Parties", secret: Mapping[str, str], outbound: Outbound
 ) -> tuple[Endpoint, Outbound]:
     """Return the endpoint of a call and its transport. Raises `ProviderFailed`."""
-    client, spoken, kind, operation = parties
-    config = candidate.provider.config
+    kind, config = parties.kind, candidate.provider.config
     try:
-        endpoint = kind.endpoint(_target(call, candidate, operation), config, secret)
+        endpoint = kind.endpoint(parties.target, config, secret)
         carrier = kind.carrier(outbound, candidate.provider, secret)
     except ProviderNotConfigured:
         raise ProviderFailed("not_configured") from None
-    if call.headers and client.name == spoken.name:
+    if call.headers and parties.client.name == parties.spoken.name:
         endpoint = Endpoint(endpoint.url, {**call.headers, **endpoint.headers})
     return endpoint, carrier
-
-
-def _target(call: ModelCall, candidate: Candidate, operation: ProviderOperation) -> ProviderTarget:
-    return ProviderTarget(operation, candidate.model.model_id, call.stream)
 
 
 def dropped_fields(call: ModelCall, candidate: Candidate) -> str:
@@ -141,7 +135,7 @@ def dropped_fields(call: ModelCall, candidate: Candidate) -> str:
         passing = PASSING.get(call.dialect)
         spoken = SPOKEN[offered.dialect]
         if passing is not None and passing is spoken:
-            body, _, lost_names = _passed(call, candidate, passing)
+            body, lost_names = passing.forward(call, candidate.model.model_id, candidate.provider.id)
             dropped = lost.header(lost_names)
         else:
             request = _for_candidate(client.to_internal(call), candidate, kind, None)
@@ -158,13 +152,13 @@ def _dropped(request: Request | EmbeddingsRequest, client: Dialect, spoken: Prov
     return lost.header(lost.lost_fields(request, unwritten, extra_fields, client.feature_fields))
 
 
-class _Parties(NamedTuple):
-    """The client's dialect, the provider's dialect, the provider's kind, and the operation of the provider."""
+class _Parties(msgspec.Struct, frozen=True):
+    """The client's dialect, the provider's dialect, the provider's kind, and what the provider is called for."""
 
     client: Dialect
     spoken: ProviderDialect
     kind: ProviderKind
-    operation: ProviderOperation
+    target: ProviderTarget
 
 
 def _parties(call: ModelCall, candidate: Candidate, secret: Mapping[str, str], *, as_chat: bool) -> _Parties:
@@ -178,10 +172,11 @@ def _parties(call: ModelCall, candidate: Candidate, secret: Mapping[str, str], *
         raise ProviderFailed("not_configured") from None
     if offered is None:
         raise ProviderFailed("refused", client_error=not_offered(client.operation, candidate))
-    return _Parties(client, SPOKEN[offered.dialect], kind, offered.operation)
+    target = ProviderTarget(offered.operation, candidate.model.model_id, call.stream)
+    return _Parties(client, SPOKEN[offered.dialect], kind, target)
 
 
-class _Sent(NamedTuple):
+class _Sent(msgspec.Struct, frozen=True):
     """What is sent: the body, its size without the client's whitespace and without files, the content type of a form,
     the stream of the answer, and the names of the client's fields that the body does not express."""
 
@@ -192,42 +187,26 @@ class _Sent(NamedTuple):
     dropped: str
 
 
-def _passed(
-    call: ModelCall, candidate: Candidate, passing: PassingDialect
-) -> tuple[dict[str, Any], Tap, Mapping[str, None]]:
-    """Return the body of a call that is passed through, the tap for its stream, and the names of the fields that the
-    provider does not receive. Raises `InvalidField`."""
-    model = candidate.model.model_id
-    if call.native is None:
-        # `forward` replaces the names.
-        body, tap = passing.forward(call, model)
-        return body, tap, call.lost
-    body, tap = NATIVE[call.dialect].forward(call, model, candidate.provider.id)
-    return body, tap, call.native.lost
-
-
 def _request(call: ModelCall, candidate: Candidate, parties: _Parties, output_limit: int | None) -> _Sent:
-    client, spoken, kind, _ = parties
+    client, spoken, kind = parties.client, parties.spoken, parties.kind
     limit = None if output_limit is None else min(output_limit, candidate.model.max_output_tokens or output_limit)
     stream: Stream | None = None
     dropped = ""
     passing = PASSING.get(call.dialect)
     if passing is not None and passing is spoken:
+        model, provider = candidate.model.model_id, candidate.provider.id
         try:
-            body, tap, lost_names = _passed(call, candidate, passing)
+            body, lost_names = passing.forward(call, model, provider)
         except InvalidField as error:
             raise ProviderFailed(NOT_CONVERTIBLE, client_error=error) from None
         if lost_names:
             dropped = lost.header(lost_names)
-        if call.native is not None:
-            native = NATIVE[call.dialect]
-            if limit is not None and native.limit_field:
-                body[native.limit_field] = limit
-            limit = None
         if limit is not None:
-            # Kinds differ in the name of the field.
             body |= _limit_fields(limit, call, kind)
-        stream = Binary() if call.answer_form == "binary" else Passing(tap) if call.stream else None
+        if call.answer_form == "binary":
+            stream = Binary()
+        elif call.stream:
+            stream = Passing(passing.tap(call, model, provider))
     else:
         try:
             client.refuse_unconvertible(call)
@@ -252,8 +231,8 @@ def _fitted(
     """Return the body for the provider's configuration and quirks, and the header with the names of the fields that the
     provider does not receive."""
     config = candidate.provider.config
-    fitted = parties.kind.fit(body, _target(call, candidate, parties.operation), config)
-    if config.quirks is None or parties.operation != "chat":
+    fitted = parties.kind.fit(body, parties.target, config)
+    if config.quirks is None or parties.target.operation != "chat":
         return fitted, dropped
     fitted, removed = apply_quirks(fitted, config.quirks, parties.spoken.name, call.body)
     return fitted, lost.extended(dropped, removed) if removed else dropped
@@ -290,7 +269,11 @@ def _encoded(body: dict[str, Any], call: ModelCall) -> tuple[bytes, int]:
 
 def _limit_fields(limit: int, call: ModelCall, kind: ProviderKind) -> dict[str, Any]:
     """Return the field with the output limit of a call that is passed through."""
+    native = NATIVE.get(call.dialect)
+    if native is not None:
+        return {native.limit_field: limit} if native.limit_field else {}
     if call.dialect != "openai_completions":
+        # Kinds differ in the name of the field.
         return kind.adapt({"max_tokens": limit})
     # A caller's limit of 0 remains: such a call only echoes its prompt.
     return {"max_tokens": limit} if call.body.get("max_tokens") is None else {}
@@ -308,7 +291,7 @@ async def _streamed_reply(reply: OutboundReply, stream: Stream, call: ModelCall,
 async def _whole_reply(
     reply: OutboundReply, call: ModelCall, candidate: Candidate, parties: _Parties, limit: int, *, sent_bytes: int
 ) -> Reply:
-    client, spoken, kind, _ = parties
+    client, spoken, kind = parties.client, parties.spoken, parties.kind
     lost_parts: tuple[str, ...] = ()
     body = await reply.read(limit)
     await reply.close()
@@ -320,10 +303,11 @@ async def _whole_reply(
                 check_text(body)
             else:
                 usage = passing.check_reply(body)
-                if call.native is None:
+                native = NATIVE.get(call.dialect)
+                if native is None:
                     body = naming.in_body(body, call.model)
                 else:
-                    body = NATIVE[call.dialect].edit_reply(body, call, candidate.model.model_id, candidate.provider.id)
+                    body = native.edit_reply(body, call, candidate.model.model_id, candidate.provider.id)
         else:
             answer = spoken.parse_reply(body)
             answer = msgspec.structs.replace(
@@ -355,10 +339,9 @@ async def _failure(
         # The status is sufficient; a body that is too large or truncated adds nothing.
         body = b""
     await reply.close()
-    if call.native is not None and call.native.previous is not None:
-        lacks_previous = (
-            b"model_not_found" not in body if reply.status == 404 else call.native.previous.id.encode() in body
-        )
+    previous = options_of(call).previous
+    if previous is not None:
+        lacks_previous = b"model_not_found" not in body if reply.status == 404 else previous.id.encode() in body
         if reply.status in {400, 404} and lacks_previous:
             missing = ResponseNotFound(param="previous_response_id")
             return ProviderFailed("refused", status=reply.status, client_error=missing)

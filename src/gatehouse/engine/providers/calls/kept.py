@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.call import ModelCall, options_of
 from gatehouse.engine.conversation.dialects.openai_responses.native import ResponseEditor
 from gatehouse.engine.conversation.errors import NotConvertible, ResponseNotFound
 from gatehouse.engine.providers.calls.calling import MAX_ERROR_BYTES
@@ -66,10 +66,9 @@ def _request(
     kind, config = KINDS.get(candidate.provider.kind), candidate.provider.config
     if kind is None or lacks_secret(kind, config, secret):
         raise ProviderFailed("not_configured")
-    assert call.native is not None
-    assert call.native.kept is not None
-    assert call.native.previous is not None
-    kept = call.native.kept
+    kept, previous = call.kept, options_of(call).previous
+    assert kept is not None
+    assert previous is not None
     try:
         endpoint = kind.endpoint(ProviderTarget("responses", candidate.model.model_id), config, secret)
     except ProviderNotConfigured:
@@ -78,7 +77,7 @@ def _request(
     seconds = config.timeout_ms / 1000
     return OutboundRequest(
         method=kept.method,
-        url=f"{endpoint.url}/{quote(call.native.previous.id, safe='')}{kept.path}{query}",
+        url=f"{endpoint.url}/{quote(previous.id, safe='')}{kept.path}{query}",
         headers={**endpoint.headers, **headers},
         connect_timeout=min(seconds, _MAX_CONNECT_SECONDS),
         first_byte_timeout=seconds,

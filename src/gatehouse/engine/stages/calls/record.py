@@ -148,7 +148,7 @@ class Recorder:
             rule_events=tuple(call_request.rule_events) if call_request else (),
             budgets=_budgets(x),
             attempts=_failed(x) if x.attempts else (),
-            cache=None if x.cached is None else x.cached.lookup,
+            cache=None if x.cacheable is None else x.cacheable.lookup,
             end_user=x.end_user,
             tags=x.tags,
             attempt_ms=x.attempt_ms,

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 import msgspec
 
+from gatehouse.engine.conversation.call import options_of
 from gatehouse.engine.conversation.conversion import lost
 from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.endings import ended_normally
-from gatehouse.engine.exchange import Admitted, Cached, CallRequest, Exchange
+from gatehouse.engine.exchange import Admitted, Cacheable, CachedAnswer, CallRequest, CollectedAnswer, Exchange
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, dropped_fields
 from gatehouse.engine.verdict import ALLOW, Verdict
@@ -31,15 +32,15 @@ _SEPARATOR: Final = b"\n"
 _encoder = msgspec.json.Encoder()
 
 
-def look(x: Admitted, ports: Ports) -> Verdict | Coroutine[Any, Any, Verdict | Cached]:
-    """Return the state of the call in the cache, or `ALLOW` if the cache is not used."""
+def look(x: Admitted, ports: Ports) -> Verdict | Coroutine[Any, Any, Verdict | Cacheable]:
+    """Return the call with its cached answer, or `ALLOW` if the cache is not used."""
     choice = x.routed.choice
     if choice is None or not choice.policy.cache_ttl_seconds:
         return ALLOW
     if not TRAITS[x.call_request.call.dialect].is_cacheable:
         return ALLOW
-    native = x.call_request.call.native
-    if native is not None and (native.keeps or native.previous is not None or native.references):
+    options = options_of(x.call_request.call)
+    if options.keeps or options.previous is not None or options.references:
         # The answer depends on what the provider keeps, or has ids that are bound to the caller.
         return ALLOW
     if x.call_request.body_bytes > MAX_CACHED_BYTES:
@@ -47,48 +48,50 @@ def look(x: Admitted, ports: Ports) -> Verdict | Coroutine[Any, Any, Verdict | C
     return _look(x, choice.policy.cache_ttl_seconds, ports)
 
 
-async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict | Cached:
+async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict | Cacheable:
     directives = _directives(x.call_request)
     if "no-store" in directives:
         return ALLOW
     key = _key(x)
     entry = None if "no-cache" in directives else await ports.cache.get(key)
-    if entry is None or not await _may_still(x, ports):
-        return Cached(key=key, seconds=seconds, answer=None)
-    names, _, answer = entry.partition(_SEPARATOR)
-    return Cached(key=key, seconds=seconds, answer=answer, lost_parts=tuple(filter(None, names.decode().split(","))))
+    cached = None
+    if entry is not None and await _may_still(x, ports):
+        names, _, answer = entry.partition(_SEPARATOR)
+        cached = CachedAnswer(answer, tuple(filter(None, names.decode().split(","))))
+    return Cacheable(admitted=x, key=key, seconds=seconds, cached=cached, collected=CollectedAnswer())
 
 
-def again(x: Admitted, cached: Cached) -> Reply | None:
+def again(x: Cacheable) -> Reply | None:
     """Return the cached answer as a reply, or None if there is none."""
-    if cached.answer is None:
+    if x.cached is None:
         return None
-    call = x.call_request.call
-    reply = Reply.again(cached.answer, stream=call.stream, lost_parts=cached.lost_parts)
-    reply.dropped = lost.extended(dropped_fields(call, x.chain[0]), cached.lost_parts)
+    call, (answer, lost_parts) = x.admitted.call_request.call, x.cached
+    reply = Reply.again(answer, stream=call.stream, lost_parts=lost_parts)
+    reply.dropped = lost.extended(dropped_fields(call, x.admitted.chain[0]), lost_parts)
     return reply
 
 
-def watch(cached: Cached, reply: Reply) -> None:
+def watch(x: Cacheable, reply: Reply) -> None:
     """Collect the answer of the first choice of the route while it is delivered. The answer of a fallback is not
     cached, because another provider gave it."""
     if reply.status != 200:
         return
     if reply.events is None:
-        cached.blocks, cached.lost_parts = [reply.body or b""], reply.lost_parts
+        x.collected.blocks, x.collected.lost_parts = [reply.body or b""], reply.lost_parts
     else:
-        reply.events = _noted(reply.events, reply, cached)
+        reply.events = _noted(reply.events, reply, x.collected)
 
 
 def keep(x: Exchange, ports: Ports) -> None:
     """Store the answer if it is complete and was delivered."""
-    cached = x.cached
-    if cached is None or not cached.blocks or x.outcome != "success" or x.call_request is None:
+    cacheable = x.cacheable
+    if cacheable is None or not cacheable.collected.blocks or x.outcome != "success":
         return
-    call, answer = x.call_request.call, b"".join(cached.blocks)
+    call, collected = cacheable.admitted.call_request.call, cacheable.collected
+    answer = b"".join(collected.blocks)
     if len(answer) <= MAX_CACHED_BYTES and ended_normally(call.dialect, answer, stream=call.stream):
-        entry = lost.header(cached.lost_parts).encode() + _SEPARATOR + answer
-        ports.cache.put(cached.key, entry, cached.seconds)
+        entry = lost.header(collected.lost_parts).encode() + _SEPARATOR + answer
+        ports.cache.put(cacheable.key, entry, cacheable.seconds)
 
 
 def _directives(x: CallRequest) -> set[str]:
@@ -129,13 +132,13 @@ async def _may_still(x: Admitted, ports: Ports) -> bool:
     )
 
 
-async def _noted(events: AsyncIterator[bytes], reply: Reply, cached: Cached) -> AsyncIterator[bytes]:
+async def _noted(events: AsyncIterator[bytes], reply: Reply, collected: CollectedAnswer) -> AsyncIterator[bytes]:
     size = 0
     async for block in events:
         size += len(block)
-        cached.lost_parts = reply.lost_parts
+        collected.lost_parts = reply.lost_parts
         if size > MAX_CACHED_BYTES:
-            cached.blocks.clear()
+            collected.blocks.clear()
         else:
-            cached.blocks.append(block)
+            collected.blocks.append(block)
         yield block

@@ -7,7 +7,9 @@ an id that the gateway did not make, is refused. The call continues with the pro
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from gatehouse.engine.conversation.call import KeptRequest, NativeOptions
+import msgspec
+
+from gatehouse.engine.conversation.call import NO_OPTIONS, KeptRequest, NativeCall, NativeOptions, resolved_call
 from gatehouse.engine.conversation.dialects.openai_responses.native import LEFT_OUT, NATIVE_OPERATIONS
 from gatehouse.engine.conversation.dialects.openai_responses.references import kind_of
 from gatehouse.engine.conversation.errors import InvalidField, ResponseNotFound
@@ -44,53 +46,66 @@ def owner(x: Identified) -> bytes:
     return f"{x.policy.tenant_id}/{x.caller.actor_id}".encode()
 
 
-def resolve(x: CallRequest, ports: Ports) -> Verdict:
-    options = x.call.native
-    if options is None:
+def resolve(x: CallRequest, ports: Ports) -> Verdict | CallRequest:
+    """Return the call with the provider's ids. A call of another API is not changed."""
+    call = x.call
+    if call.dialect not in NATIVE_OPERATIONS:
         return ALLOW
-    options.public_container = _public_containers(owner(x.identified), ports)
-    return _resolve(x, options, ports) if options.kept is None else _resolve_kept(x, options.kept, options, ports)
+    resolved = _resolve(x, ports) if call.kept is None else _resolve_kept(x, call.kept, ports)
+    return resolved if isinstance(resolved, Refuse) else msgspec.structs.replace(x, call=resolved)
 
 
-def _resolve_kept(x: CallRequest, request: KeptRequest, options: NativeOptions, ports: Ports) -> Verdict:
+def _resolve_kept(x: CallRequest, request: KeptRequest, ports: Ports) -> NativeCall | Refuse:
     bound_to = owner(x.identified)
-    options.previous = ports.owned_ids.read_response_id(bound_to, request.public_id)
-    if options.previous is None:
+    previous = ports.owned_ids.read_response_id(bound_to, request.public_id)
+    if previous is None:
         return Refuse(ResponseNotFound())
-    options.keeps, options.public_id = True, _public_ids(bound_to, ports)
-    for index, (name, value) in enumerate(request.parameters):
-        if name in _ITEM_PARAMETERS:
-            upstream_id = ports.owned_ids.read_item_id(bound_to, value)
-            if upstream_id is None:
-                return Refuse(InvalidField(name, f"`{name}` must be the id of an item in the list."))
-            request.parameters[index] = (name, upstream_id)
-    return ALLOW
+    parameters: list[tuple[str, str]] = []
+    for name, value in request.parameters:
+        upstream_id = ports.owned_ids.read_item_id(bound_to, value) if name in _ITEM_PARAMETERS else value
+        if upstream_id is None:
+            return Refuse(InvalidField(name, f"`{name}` must be the id of an item in the list."))
+        parameters.append((name, upstream_id))
+    options = NativeOptions(
+        keeps=True,
+        previous=previous,
+        public_id=_public_ids(bound_to, ports),
+        public_container=_public_containers(bound_to, ports),
+    )
+    return resolved_call(x.call, options, msgspec.structs.replace(request, parameters=parameters))
 
 
-def _resolve(x: CallRequest, options: NativeOptions, ports: Ports) -> Verdict:
-    body, allowed = x.call.body, x.identified.policy.allowed_fields
-    is_answered = NATIVE_OPERATIONS[x.call.dialect].path == "responses"
-    options.keeps = is_answered and "store" in allowed and body.get("store") is not False
-    if options.keeps:
-        options.public_id = _public_ids(owner(x.identified), ports)
-    previous = body.get("previous_response_id")
-    if previous is not None and "previous_response_id" in allowed:
-        kept = ports.owned_ids.read_response_id(owner(x.identified), previous)
-        if kept is None:
+def _resolve(x: CallRequest, ports: Ports) -> NativeCall | Refuse:
+    dialect, body = x.call.dialect, x.call.body
+    allowed, bound_to = x.identified.policy.allowed_fields, owner(x.identified)
+    is_answered = NATIVE_OPERATIONS[dialect].path == "responses"
+    keeps = is_answered and "store" in allowed and body.get("store") is not False
+    previous = None
+    if body.get("previous_response_id") is not None and "previous_response_id" in allowed:
+        previous = ports.owned_ids.read_response_id(bound_to, body["previous_response_id"])
+        if previous is None:
             return Refuse(ResponseNotFound(param="previous_response_id"))
-        options.previous = kept
-        body["previous_response_id"] = kept.id
-        options.fills_context = True
-    options.left_out = _left_out(body, allowed)
-    if allowed and not options.fills_context:
-        options.fills_context = any(
-            field.name in allowed or ALL_TOOLS in allowed for field in hosted_tools(x.call.dialect, body)
-        )
-    if _CONTAINER_SIGN in x.call.raw_body:
-        foreign = _resolve_containers(x, options, ports)
-        if foreign is not None:
-            return Refuse(ResponseNotFound("You have no container with this id.", param=foreign))
-    return _resolve_items(body.get("input"), options, x.identified, ports)
+        body["previous_response_id"] = previous.id
+    runs_tools = bool(allowed) and any(
+        field.name in allowed or ALL_TOOLS in allowed for field in hosted_tools(dialect, body)
+    )
+    containers = _resolve_containers(x, bound_to, ports)
+    if isinstance(containers, Refuse):
+        return containers
+    references = _resolve_items(body.get("input"), bound_to, ports)
+    if isinstance(references, Refuse):
+        return references
+    options = NativeOptions(
+        keeps=keeps,
+        previous=previous,
+        references=references,
+        left_out=_left_out(body, allowed),
+        public_id=_public_ids(bound_to, ports) if keeps else None,
+        public_container=_public_containers(bound_to, ports),
+        containers=containers,
+        fills_context=previous is not None or runs_tools or bool(references),
+    )
+    return resolved_call(x.call, options, None)
 
 
 def _public_containers(bound_to: bytes, ports: Ports) -> Callable[[str, str, str], str]:
@@ -100,9 +115,11 @@ def _public_containers(bound_to: bytes, ports: Ports) -> Callable[[str, str, str
     return public_id
 
 
-def _resolve_containers(x: CallRequest, options: NativeOptions, ports: Ports) -> str | None:
-    """Replace the public ids of containers by the provider's. Return the place of an id of another owner, or None."""
-    bound_to = owner(x.identified)
+def _resolve_containers(x: CallRequest, bound_to: bytes, ports: Ports) -> Mapping[str, str] | Refuse:
+    """Replace the public ids of containers by the provider's. Return the providers of the containers by these ids.
+    Refuses an id of another owner."""
+    if _CONTAINER_SIGN not in x.call.raw_body:
+        return NO_OPTIONS.containers
     containers: dict[str, str] = {}
     for holder, key, path in _containers(x.call.dialect, x.call.body):
         public_id = holder.get(key)
@@ -110,11 +127,10 @@ def _resolve_containers(x: CallRequest, options: NativeOptions, ports: Ports) ->
             continue
         kept = ports.owned_ids.read_container_id(bound_to, public_id)
         if kept is None:
-            return path
+            return Refuse(ResponseNotFound("You have no container with this id.", param=path))
         holder[key] = kept.id
         containers[kept.id] = kept.provider
-    options.containers = containers
-    return None
+    return containers
 
 
 def _containers(dialect: str, body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
@@ -158,13 +174,12 @@ def _left_out(body: Mapping[str, Any], allowed: frozenset[str]) -> tuple[str, ..
     return tuple([prefix for prefix in LEFT_OUT if TOOLS + prefix not in allowed])
 
 
-def _resolve_items(items: Any, options: NativeOptions, x: Identified, ports: Ports) -> Verdict:
-    """Replace the public ids of items by the provider's. An item without content that has only an id is a reference:
-    the provider would read its content for anyone who knows the id."""
-    if not isinstance(items, list):
-        return ALLOW
+def _resolve_items(items: Any, bound_to: bytes, ports: Ports) -> frozenset[str] | Refuse:
+    """Replace the public ids of items by the provider's. Return the provider's ids of references: an item without
+    content that has only an id is a reference, and the provider would read its content for anyone who knows the id."""
     references: set[str] = set()
-    bound_to = b""
+    if not isinstance(items, list):
+        return NO_OPTIONS.references
     for index, item in enumerate(items):
         public_id = item.get("id")
         has_id = isinstance(public_id, str)
@@ -172,7 +187,6 @@ def _resolve_items(items: Any, options: NativeOptions, x: Identified, ports: Por
         # Most items have no ids.
         if not has_id and not answers:
             continue
-        bound_to = bound_to or owner(x)
         if answers:
             _resolve_answered_ids(item, bound_to, ports)
         if not has_id:
@@ -190,9 +204,7 @@ def _resolve_items(items: Any, options: NativeOptions, x: Identified, ports: Por
             kind == "image_generation_call" and not item.get("result")
         ):
             return Refuse(ResponseNotFound("You have no item with this id.", param=f"input[{index}].id"))
-    options.references = frozenset(references)
-    options.fills_context = options.fills_context or bool(references)
-    return ALLOW
+    return frozenset(references)
 
 
 def _resolve_answered_ids(item: dict[str, Any], bound_to: bytes, ports: Ports) -> None:

@@ -1,10 +1,11 @@
 """Evaluates the organization's policy rules for every candidate (docs/policies.md)."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.exchange import CallRequest
+from gatehouse.engine.exchange import CallRequest, computed_once
 from gatehouse.engine.fields.naming import all_names
 from gatehouse.engine.money.bound import caller_output_limit
 from gatehouse.engine.money.estimate import texts
@@ -16,7 +17,7 @@ from gatehouse.foundation.identity import Caller, CallerKind
 from gatehouse.policy.catalog import Candidate
 from gatehouse.policy.rules.conditions import EXAMPLES
 from gatehouse.policy.rules.evaluation import (
-    Facts,
+    Context,
     PolicyRule,
     RuleSet,
     Ruling,
@@ -49,7 +50,7 @@ def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict | Rerou
     model = f"{candidate.provider.id}/{candidate.model.model_id}"
     if sample is not None:
         sample.facts = _all_variables(x, candidate, model)
-    ruling = decide(rules.rules, _facts(x, candidate, model, rules).context, model)
+    ruling = decide(rules.rules, _context(x, candidate, model, rules), model)
     if sample is not None:
         sample.policy_action = ruling.action
     note(x, ruling, model)
@@ -112,15 +113,26 @@ def _event(rule: PolicyRule, result: str, model: str) -> RuleEvent:
     )
 
 
-def _facts(x: CallRequest, candidate: Candidate, model: str, rules: RuleSet) -> Facts:
+def _context(x: CallRequest, candidate: Candidate, model: str, rules: RuleSet) -> Context:
     """Return the variables of conditions for this candidate. Only variables that the rules use are computed."""
-    needs = rules.needs
-    facts = x.derived.facts
-    if facts is None:
-        tokens = _tokens(x) if not needs.isdisjoint({"tokens", "cost_usd"}) else None
-        facts = x.derived.facts = Facts(context_of(request_variables(x, needs, tokens), needs), tokens)
-    facts.context.update(_candidate_variables(x, candidate, model, needs, facts.tokens))
-    return facts
+    of_request, needs = _of_request(x), rules.needs
+    of_candidate = _candidate_variables(x, candidate, model, needs, of_request.tokens)
+    return context_of({**of_request.variables, **of_candidate}, needs)
+
+
+class _OfRequest(NamedTuple):
+    """The variables that the rules use and that are the same for all candidates. `tokens` is None if no rule needs the
+    number of tokens."""
+
+    variables: Mapping[str, Any]
+    tokens: int | None
+
+
+@computed_once
+def _of_request(x: CallRequest) -> _OfRequest:
+    needs = x.identified.policy.rules.needs
+    tokens = None if needs.isdisjoint({"tokens", "cost_usd"}) else _tokens(x)
+    return _OfRequest(request_variables(x, needs, tokens), tokens)
 
 
 def _all_variables(x: CallRequest, candidate: Candidate, model: str) -> dict[str, Any]:
@@ -193,9 +205,9 @@ def _dlp_variable(x: CallRequest) -> dict[str, Any]:
 def _tokens(x: CallRequest) -> int:
     """Estimate the number of input tokens: texts by their length, and inputs that are already tokens by their number.
     Images are treated as 0."""
-    routing_needs = x.derived.routing_needs
-    if routing_needs is not None and routing_needs.counted:
-        return routing_needs.input_tokens
+    described = x.identified.host.routing_needs
+    if described is not None:
+        return described.input_tokens
     body = x.call.body
     size = sum(len(text.encode("utf-8", "replace")) for text in texts(body))
     value = body.get("input")

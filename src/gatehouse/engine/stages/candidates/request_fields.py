@@ -5,8 +5,9 @@ guards), and a converted call has no guards."""
 
 from typing import Final
 
+from gatehouse.engine.conversation.call import NativeCall, options_of
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import CallRequest
+from gatehouse.engine.exchange import CallRequest, computed_once
 from gatehouse.engine.fields.naming import WITH_ITEMS, Field, guard_of, printable, references, tool_references, uncommon
 from gatehouse.engine.fields.tables import (
     ALL_TOOLS,
@@ -64,18 +65,31 @@ class StateNotAvailable(BadRequest):
 
 
 def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
-    fields = x.derived.fields
-    if fields is None:
-        fields = x.derived.fields = uncommon(x.call.dialect, x.call.body)
-        if fields or _may_have_references(x.call.dialect, x.call.raw_body):
-            fields = x.derived.fields = _with_references(x, fields)
+    fields = fields_to_check(x)
     return ALLOW if not fields else _judge_fields(x, candidate, fields, ports)
 
 
+@computed_once
+def fields_to_check(x: CallRequest) -> tuple[Field, ...]:
+    """Return the uncommon fields of a call, and the ids of stored objects in it."""
+    call = x.call
+    dialect, body, came = call.dialect, call.body, call.raw_body
+    fields = uncommon(dialect, body)
+    sign = _SIGNS.get(dialect)
+    # A search in the client's bytes is faster than reading all messages. A name with escapes is also found.
+    if fields or b"file_id" in came or b"\\u" in came or (sign is not None and sign in came):
+        # Only hosted tools, which are uncommon fields, refer to stored objects.
+        left_out = options_of(call).left_out
+        of_tools = tool_references(dialect, body, left_out) if fields else ()
+        return (*fields, *of_tools, *references(dialect, body))
+    return fields
+
+
 def _judge_fields(x: CallRequest, candidate: Candidate, fields: tuple[Field, ...], ports: Ports) -> Verdict:
-    guards, allowed = _guards(x, candidate), x.identified.policy.allowed_fields
-    left_out = LEFT_OUT_TOOLS.get(x.call.dialect, frozenset())
-    containers = {} if x.call.native is None else x.call.native.containers
+    _record_unknown(x, fields)
+    guards, allowed, options = _guards(x, candidate), x.identified.policy.allowed_fields, options_of(x.call)
+    left_out = LEFT_OUT_TOOLS.get(x.call.dialect, frozenset()) if options.left_out else frozenset()
+    containers = options.containers
     for field in fields:
         if field.name == CONTAINER and type(field.value) is str and field.value in containers:
             if containers[field.value] == candidate.provider.id:
@@ -91,7 +105,7 @@ def _judge_fields(x: CallRequest, candidate: Candidate, fields: tuple[Field, ...
                 return _refusal(x, candidate, field, name, FieldNotAllowed.because(field, name, _UNKNOWN))
             continue
         name, guard = guarded
-        if name in left_out and x.call.native is not None and x.call.native.left_out:
+        if name in left_out:
             continue
         if guard.passes(field.value) or name in allowed or (name.startswith(TOOLS) and ALL_TOOLS in allowed):
             continue
@@ -118,30 +132,12 @@ def _guards(x: CallRequest, candidate: Candidate) -> Guards:
     return kind.guards if offered is not None and offered.dialect == client.name else NO_GUARDS
 
 
-def _may_have_references(dialect: str, came: bytes) -> bool:
-    """Return whether the client's bytes may contain the id of a stored object. A name with escapes is also found. The
-    search is faster than reading all messages."""
-    sign = _SIGNS.get(dialect)
-    return b"file_id" in came or b"\\u" in came or (sign is not None and sign in came)
-
-
-def _with_references(x: CallRequest, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-    """Return the uncommon fields of a call, and the ids of stored objects in it. Records unknown fields."""
-    dialect, body = x.call.dialect, x.call.body
-    if fields:
-        _record_unknown(x, fields)
-        # Only hosted tools, which are uncommon fields, refer to stored objects.
-        left_out = () if x.call.native is None else x.call.native.left_out
-        fields = (*fields, *tool_references(dialect, body, left_out))
-    return (*fields, *references(dialect, body))
-
-
 def _is_unbound_state(x: CallRequest, field: Field) -> bool:
     """Return whether a field continues stored content that the gateway cannot bind to the caller."""
     guarded = guard_of(field.name, OPENAI_CHAT)
     if guarded is None or guarded[1].passes(field.value):
         return False
-    return guarded[0] in NEVER_ALLOWED or (guarded[0] == PREVIOUS_RESPONSE and x.call.native is None)
+    return guarded[0] in NEVER_ALLOWED or (guarded[0] == PREVIOUS_RESPONSE and not isinstance(x.call, NativeCall))
 
 
 def _unknown(field: Field) -> bool:
@@ -156,8 +152,10 @@ def _refusal(x: CallRequest, candidate: Candidate, field: Field, name: str, erro
 
 
 def _record_unknown(x: CallRequest, fields: tuple[Field, ...]) -> None:
+    """Record the unknown fields, once for all candidates."""
     names = dict.fromkeys(printable(field.name) for field in fields if _unknown(field))
-    x.rule_events.extend(_event(name, "LOG", None) for name in list(names)[:_MAX_RECORDED_FIELDS])
+    events = [_event(name, "LOG", None) for name in list(names)[:_MAX_RECORDED_FIELDS]]
+    x.rule_events.extend([event for event in events if event not in x.rule_events])
 
 
 def _event(name: str, action: str, model: str | None) -> RuleEvent:

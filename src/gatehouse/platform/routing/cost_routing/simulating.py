@@ -10,7 +10,7 @@ from typing import Any, Final
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.exchange import (
     CallRequest,
-    Derived,
+    HostContext,
     Identified,
     NotRouted,
     PolicyChoice,
@@ -96,8 +96,9 @@ def _call_request(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -
         needs=bits(request.capabilities_needed),
         counted=True,
     )
-    identified = Identified(received=received, caller=caller, policy=snapshot, scope="chat:write")
-    return CallRequest(identified=identified, call=call, derived=Derived(routing_needs=requirements))
+    host = HostContext(routing_needs=requirements)
+    identified = Identified(received=received, caller=caller, policy=snapshot, scope="chat:write", host=host)
+    return CallRequest(identified=identified, call=call)
 
 
 def _fields(names: list[str]) -> dict[str, Any]:

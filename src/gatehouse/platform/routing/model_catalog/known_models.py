@@ -74,12 +74,13 @@ _VENDOR_BY_ORIGIN: Final[dict[str, str]] = {
     },
     **{_origin(home): name for name, home in _HOMES.items() if home is not None},
 }
-#: The address of Amazon's service and the prices of its models depend on the region.
-_BEDROCK: Final = "bedrock"
-_BEDROCK_REGIONS: Final = frozenset({"us-east-1", "us-east-2", "us-west-2"})
+#: The regions with the known prices, by kind whose prices depend on the region.
+_PRICED_REGIONS: Final = {
+    name: kind.priced_regions for name, kind in KINDS.items() if isinstance(kind, Wire) and kind.priced_regions
+}
 #: Ids that a preset cannot have: `version` and `presets` are keys of a file.
 _RESERVED: Final = frozenset({*KINDS, "config", "version", TABLE})
-VENDORS: Final = frozenset({*_VENDOR_BY_ORIGIN.values(), _BEDROCK})
+VENDORS: Final = frozenset({*_VENDOR_BY_ORIGIN.values(), *_PRICED_REGIONS})
 
 
 class KnownPrices(Body):
@@ -224,8 +225,9 @@ def built_in() -> KnownModels:
 def vendor_of(provider: ProviderRecord) -> str | None:
     """Return the vendor that a provider's calls go to. None for any other address, and for a region whose prices are
     not recorded."""
-    if provider.kind == _BEDROCK:
-        return _BEDROCK if provider.config.cloud_region in _BEDROCK_REGIONS else None
+    regions = _PRICED_REGIONS.get(provider.kind)
+    if regions is not None:
+        return provider.kind if provider.config.cloud_region in regions else None
     base_url = provider.config.base_url or _HOMES.get(provider.kind)
     return None if base_url is None else _VENDOR_BY_ORIGIN.get(_origin(base_url))
 

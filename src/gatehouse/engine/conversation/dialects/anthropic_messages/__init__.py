@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding.bodies import decode_call
-from gatehouse.engine.conversation.dialect import NO_HEADERS
+from gatehouse.engine.conversation.dialect import NO_HEADERS, NOTHING_LOST
 from gatehouse.engine.conversation.dialects.anthropic_messages import content, reply, request
 from gatehouse.engine.conversation.dialects.anthropic_messages.shape import MessagesShape
 from gatehouse.engine.conversation.dialects.anthropic_messages.stream import Reader, Writer
@@ -19,20 +19,22 @@ from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
 
 _UNSIGNED_BYTES: Final = content.UNSIGNED.encode()
+_LOST_THINKING: Final[Mapping[str, None]] = {content.LOST_THINKING: None}
 #: header by which clients enable new features of the provider
 BETA = "anthropic-beta"
 
 
-def forwarded(call: ModelCall, model: str) -> dict[str, Any]:
-    """Return the body for a provider, without the thinking of other models, which Anthropic's models would refuse."""
+def forwarded(call: ModelCall, model: str) -> tuple[dict[str, Any], Mapping[str, None]]:
+    """Return the body for a provider, without the thinking of other models, which Anthropic's models would refuse, and
+    the names of the content that is left out."""
     body = {**call.body, "model": model}
     # The search costs little; most calls have no such thinking.
     if _UNSIGNED_BYTES in call.raw_body:
         messages = content.without_unsigned(body["messages"])
         if messages != body["messages"]:
             body["messages"] = messages
-            call.lost = {content.LOST_THINKING: None}
-    return body
+            return body, _LOST_THINKING
+    return body, NOTHING_LOST
 
 
 class AnthropicMessages:
@@ -65,8 +67,11 @@ class AnthropicMessages:
     def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
         request.prepend_instructions(body, text)
 
-    def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], MessagesTap]:
-        return forwarded(call, model), MessagesTap(call.model)
+    def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], Mapping[str, None]]:
+        return forwarded(call, model)
+
+    def tap(self, call: ModelCall, model: str, provider: str = "") -> MessagesTap:
+        return MessagesTap(call.model)
 
     def check_reply(self, body: bytes) -> Usage | None:
         return merged(None, reply.usage_in(body))

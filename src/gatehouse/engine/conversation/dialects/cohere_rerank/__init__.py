@@ -10,7 +10,6 @@ from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.decoding.bodies import CallShape
 from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.openai_chat.shape import Positive
-from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.dialects.passing_only import PassingOnly
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.usage import Usage
@@ -50,14 +49,14 @@ class CohereRerank(PassingOnly):
                 raise InvalidField(path, f"`{path}` must be a string.")
         return call
 
-    def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
-        body, tap = super().forward(call, model)
+    def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], Mapping[str, None]]:
+        body, lost = super().forward(call, model, provider)
         # Cohere's current API and other servers accept only strings, so an object with only a text is sent as a string.
         body["documents"] = [
             document["text"] if isinstance(document, dict) and len(document) == 1 else document
             for document in body["documents"]
         ]
-        return body, tap
+        return body, lost
 
     def check_reply(self, body: bytes) -> Usage | None:
         answer = decode(_answer, body)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding.bodies import decode_call
-from gatehouse.engine.conversation.dialect import NO_HEADERS
+from gatehouse.engine.conversation.dialect import NO_HEADERS, NOTHING_LOST
 from gatehouse.engine.conversation.dialects.envelope import openai_body, openai_event
 from gatehouse.engine.conversation.dialects.openai_chat import reply, request
 from gatehouse.engine.conversation.dialects.openai_chat.shape import ChatShape
@@ -40,12 +40,15 @@ class OpenAIChat:
     def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
         request.prepend_instructions(body, text)
 
-    def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
+    def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], Mapping[str, None]]:
         body = {**call.body, "model": model}
-        adds_usage = call.stream and not request.wants_usage(call.body)
-        if adds_usage:
+        if call.stream and not request.wants_usage(call.body):
             body["stream_options"] = {**(call.body.get("stream_options") or {}), "include_usage": True}
-        return body, ChatTap(call.model, withhold_usage=adds_usage)
+        return body, NOTHING_LOST
+
+    def tap(self, call: ModelCall, model: str, provider: str = "") -> ChatTap:
+        # `forward` requests the usage if the client does not.
+        return ChatTap(call.model, withhold_usage=not request.wants_usage(call.body))
 
     def check_reply(self, body: bytes) -> Usage | None:
         return usage_of(reply.usage_in(body))

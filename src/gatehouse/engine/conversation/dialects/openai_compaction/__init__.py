@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from gatehouse.engine.conversation.call import ModelCall, NativeOptions
+from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding.bodies import CallShape, decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.openai_responses import OpenAIResponses
@@ -32,7 +32,6 @@ class OpenAICompaction(OpenAIResponses):
         if call.body.get("input") is None and call.body.get("previous_response_id") is None:
             raise InvalidField("input", "`input` or `previous_response_id` is required.")
         read_tools(call.body, accepts_hosted=True)
-        call.native = NativeOptions()
         return call
 
     def refuse_unconvertible(self, call: ModelCall) -> None:

@@ -10,7 +10,7 @@ from gatehouse.engine.conversation.conversion.lost import unread
 from gatehouse.engine.conversation.decoding.answers import UsageReader
 from gatehouse.engine.conversation.decoding.bodies import CallShape, decode_call
 from gatehouse.engine.conversation.decoding.optional_fields import integer, number, text, texts
-from gatehouse.engine.conversation.dialect import NO_HEADERS
+from gatehouse.engine.conversation.dialect import NO_HEADERS, NOTHING_LOST
 from gatehouse.engine.conversation.dialects.envelope import openai_body, openai_event
 from gatehouse.engine.conversation.dialects.openai_chat.shape import Positive
 from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
@@ -77,12 +77,15 @@ class OpenAICompletions:
         else:
             body["prompt"] = [f"{text_}\n\n{item}" for item in prompt]
 
-    def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
+    def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], Mapping[str, None]]:
         body = {**call.body, "model": model}
-        adds_usage = call.stream and not reply.wants_usage(call.body)
-        if adds_usage:
+        if call.stream and not reply.wants_usage(call.body):
             body["stream_options"] = {**(call.body.get("stream_options") or {}), "include_usage": True}
-        return body, ChatTap(call.model, withhold_usage=adds_usage)
+        return body, NOTHING_LOST
+
+    def tap(self, call: ModelCall, model: str, provider: str = "") -> ChatTap:
+        # `forward` requests the usage if the client does not.
+        return ChatTap(call.model, withhold_usage=not reply.wants_usage(call.body))
 
     def check_reply(self, body: bytes) -> Usage | None:
         return usage_of(_usage_in(body))

@@ -12,9 +12,8 @@ from gatehouse.engine.conversation.conversion.lost import unread
 from gatehouse.engine.conversation.decoding.answers import UsageReader, decode
 from gatehouse.engine.conversation.decoding.bodies import CallShape, decode_call
 from gatehouse.engine.conversation.decoding.optional_fields import integer
-from gatehouse.engine.conversation.dialect import NO_HEADERS
+from gatehouse.engine.conversation.dialect import NO_HEADERS, NOTHING_LOST
 from gatehouse.engine.conversation.dialects.envelope import openai_body, openai_event
-from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_of
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
 from gatehouse.engine.conversation.form import Embeddings, EmbeddingsRequest, Reasoning
@@ -62,8 +61,11 @@ class OpenAIEmbeddings:
     def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
         return None
 
-    def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
-        return {**call.body, "model": model}, ChatTap(call.model, withhold_usage=False)
+    def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], Mapping[str, None]]:
+        return {**call.body, "model": model}, NOTHING_LOST
+
+    def tap(self, call: ModelCall, model: str, provider: str = "") -> NoReturn:
+        raise NotConvertible("embeddings are not streamed")
 
     def check_reply(self, body: bytes) -> Usage | None:
         return usage_of(_usage_in(body))

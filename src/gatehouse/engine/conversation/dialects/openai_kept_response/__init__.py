@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from gatehouse.engine.conversation.call import KeptRequest, ModelCall, NativeOptions
+from gatehouse.engine.conversation.call import KeptRequest, ModelCall
 from gatehouse.engine.conversation.decoding.bodies import MAX_MODEL_NAME_CHARACTERS
 from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.envelope import openai_body, typed_event
@@ -39,13 +39,13 @@ class OpenAIKeptResponse:
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         request = _request.decode(body)
-        request.parameters = _parameters(request)
+        request = msgspec.structs.replace(request, parameters=_parameters(request))
         kept = unverified_response(request.public_id)
         name = "" if kept is None else f"{kept.provider}/{kept.model}"
         # The id is not verified yet, so the name may be any text. It is checked here because it is recorded.
         if not name or len(name) > MAX_MODEL_NAME_CHARACTERS or not name.isprintable():
             raise ResponseNotFound
-        return ModelCall(dialect=self.name, model=name, stream=False, body={}, native=NativeOptions(kept=request))
+        return ModelCall(dialect=self.name, model=name, stream=False, body={}, kept=request)
 
     def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
         """Does nothing: no model is called."""

@@ -4,7 +4,7 @@ converted to its own dialect."""
 from collections.abc import Mapping
 from typing import Any, Literal, NoReturn
 
-from gatehouse.engine.conversation.call import ModelCall, NativeOptions
+from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding.answers import UsageReader
 from gatehouse.engine.conversation.decoding.bodies import decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS
@@ -52,15 +52,17 @@ class OpenAIResponses:
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         call = decode_call(self.name, body, ResponsesShape)
         refuse_unsupported(call.body)
-        call.native = NativeOptions()
         return call
 
     def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
         instructions = body.get("instructions")
         body["instructions"] = f"{text}\n\n{instructions}" if instructions else text
 
-    def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], ResponsesTap]:
-        return native.forwarded(call, model, provider), ResponsesTap(ResponseEditor(call, provider, model))
+    def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], Mapping[str, None]]:
+        return native.forwarded(call, model, provider)
+
+    def tap(self, call: ModelCall, model: str, provider: str = "") -> ResponsesTap:
+        return ResponsesTap(ResponseEditor(call, provider, model))
 
     def check_reply(self, body: bytes) -> Usage | None:
         return usage_of(_usage_in(body))

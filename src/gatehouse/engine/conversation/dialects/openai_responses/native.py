@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from gatehouse.engine.conversation.call import ModelCall, NativeOptions
+from gatehouse.engine.conversation.call import ModelCall, NativeOptions, options_of
 from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.dialects.openai_responses.reasoning import is_converted
 from gatehouse.engine.conversation.dialects.openai_responses.references import References, kind_of
@@ -79,24 +79,27 @@ def left_out_tool(tool: Any, left_out: Sequence[str]) -> str | None:
     return next((prefix for prefix in left_out if kind is not None and kind.startswith(prefix)), None)
 
 
-def forwarded(call: ModelCall, model: str, provider: str) -> dict[str, Any]:
-    """Return the body for the provider. Adds the names of tools and items that are left out to `call.native.lost`.
-    Raises `InvalidField` for a reference or for encrypted content that cannot be left out."""
-    options = call.native or NativeOptions()
-    options.lost = {}
+def forwarded(call: ModelCall, model: str, provider: str) -> tuple[dict[str, Any], dict[str, None]]:
+    """Return the body for the provider, and the names of tools and items that are left out. Raises `InvalidField` for
+    a reference or for encrypted content that cannot be left out."""
+    options = options_of(call)
+    lost: dict[str, None] = {}
     body = {**call.body, "model": model}
     if not options.keeps and NATIVE_OPERATIONS[call.dialect].path == "responses":
         # The default of the API is true.
         body["store"] = False
     if options.left_out and isinstance(body.get("tools"), list):
-        body["tools"] = _remaining(body["tools"], options)
+        body["tools"] = _remaining(body["tools"], options, lost)
     items = body.get("input")
     if isinstance(items, list):
-        body["input"] = _forwarded_items(items, options, provider)
-    return body
+        body["input"] = _forwarded_items(items, options, provider, lost)
+    return body, lost
 
 
-def _forwarded_items(items: Sequence[Any], options: NativeOptions, provider: str) -> Sequence[Any]:
+def _forwarded_items(
+    items: Sequence[Any], options: NativeOptions, provider: str, lost: dict[str, None]
+) -> Sequence[Any]:
+    """Return the items for the provider. Adds the names of items that are left out to `lost`."""
     references: References | None = None
     remaining: list[Any] = []
     changed = False
@@ -104,23 +107,23 @@ def _forwarded_items(items: Sequence[Any], options: NativeOptions, provider: str
         kind = kind_of(item)
         if kind == "item_reference" and word(item.get("id")) not in options.references:
             references = references or References(items)
-            references.leave_out(index, options.lost)
+            references.leave_out(index, lost)
             changed = True
             continue
         if kind == "reasoning" and is_converted(item):
-            options.lost["input.reasoning"] = None
+            lost["input.reasoning"] = None
             changed = True
             continue
         forwarded_item = _unmarked(item, f"input[{index}]", kind, provider)
         if forwarded_item is None:
-            options.lost["input.reasoning"] = None
+            lost["input.reasoning"] = None
             changed = True
             continue
         if _SIGNATURES in item:
             # The field belongs to another provider. This provider would refuse an unknown field.
             forwarded_item = {name: value for name, value in forwarded_item.items() if name != _SIGNATURES}
         if options.left_out and isinstance(item.get("tools"), list):
-            forwarded_item = {**forwarded_item, "tools": _remaining(item["tools"], options)}
+            forwarded_item = {**forwarded_item, "tools": _remaining(item["tools"], options, lost)}
         changed = changed or forwarded_item is not item
         remaining.append(forwarded_item)
     return remaining if changed else items
@@ -143,15 +146,16 @@ def _unmarked(item: dict[str, Any], path: str, kind: str | None, provider: str) 
     )
 
 
-def _remaining(tools: Sequence[Any], options: NativeOptions) -> list[Any]:
-    """Return the tools, including those in namespaces, except the hosted tools that are left out."""
+def _remaining(tools: Sequence[Any], options: NativeOptions, lost: dict[str, None]) -> list[Any]:
+    """Return the tools, including those in namespaces, except the hosted tools that are left out. Adds the names of
+    these tools to `lost`."""
     remaining = []
     for tool in tools:
         prefix = left_out_tool(tool, options.left_out)
         if prefix is not None:
-            options.lost[f"tools.{prefix}"] = None
+            lost[f"tools.{prefix}"] = None
         elif isinstance(tool, dict) and tool.get("type") == "namespace" and isinstance(tool.get("tools"), list):
-            remaining.append({**tool, "tools": _remaining(tool["tools"], options)})
+            remaining.append({**tool, "tools": _remaining(tool["tools"], options, lost)})
         else:
             remaining.append(tool)
     return remaining
@@ -167,12 +171,12 @@ class ResponseEditor:
     def __init__(self, call: ModelCall, provider: str, model: str) -> None:
         self._model = msgspec.Raw(_encode(call.model))
         self._mark = mark_of(provider).encode()
-        options = call.native
+        options = options_of(call)
         self._public_id: Callable[[str], str] | None = None
         self._public_container: Callable[[str], str] | None = None
-        if options is not None and options.keeps and options.public_id is not None:
+        if options.keeps and options.public_id is not None:
             self._public_id = partial(options.public_id, provider, model)
-        if options is not None and options.public_container is not None:
+        if options.public_container is not None:
             self._public_container = partial(options.public_container, provider, model)
         #: public ids, by the provider's ids; kept because later events repeat the ids
         self._public: dict[bytes, bytes] = {}

@@ -15,9 +15,7 @@ from gatehouse.engine.conversation.decoding.bodies import decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS, Dialect
 from gatehouse.engine.conversation.dialects.anthropic_messages import BETA, AnthropicMessages, forwarded
 from gatehouse.engine.conversation.dialects.anthropic_messages.shape import MessagesShape
-from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.dialects.openai_responses import OpenAIResponses
-from gatehouse.engine.conversation.dialects.openai_responses.tap import ResponsesTap
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
 from gatehouse.engine.conversation.form import Completion, Reasoning, Request
 from gatehouse.engine.conversation.usage import Usage
@@ -99,8 +97,11 @@ class AnthropicTokenCount:
     def render_stream_error(self, error: Refusal) -> bytes:
         return self._calls.render_stream_error(error)
 
-    def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
-        return forwarded(call, model), ChatTap(call.model, withhold_usage=False)
+    def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], Mapping[str, None]]:
+        return forwarded(call, model)
+
+    def tap(self, call: ModelCall, model: str, provider: str = "") -> NoReturn:
+        raise NotConvertible("token counts are not streamed")
 
     def check_reply(self, body: bytes) -> Usage | None:
         self.read_count(body)
@@ -129,10 +130,10 @@ class OpenAITokenCount(OpenAIResponses):
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         return _not_streamed(super().decode(body, headers))
 
-    def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], ResponsesTap]:
-        body, tap = super().forward(call, model, provider)
+    def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], Mapping[str, None]]:
+        body, lost = super().forward(call, model, provider)
         # The operation accepts fewer fields than a call.
-        return {name: value for name, value in body.items() if name in _COUNTED_FIELDS}, tap
+        return {name: value for name, value in body.items() if name in _COUNTED_FIELDS}, lost
 
     def check_reply(self, body: bytes) -> Usage | None:
         self.read_count(body)
