@@ -32,18 +32,14 @@ class ResponsesWorld(World):
     """The same worker, called over the Responses API."""
 
     def request(self) -> Received:
-        received = super().request()
-        received.dialect, received.path = "openai_responses", "/v1/responses"
-        return received
+        return msgspec.structs.replace(super().request(), dialect="openai_responses", path="/v1/responses")
 
 
 class MessagesWorld(World):
     """The same worker with a provider that has Anthropic's Messages API, called over this API."""
 
     def request(self) -> Received:
-        received = super().request()
-        received.dialect, received.path = "anthropic_messages", "/v1/messages"
-        return received
+        return msgspec.structs.replace(super().request(), dialect="anthropic_messages", path="/v1/messages")
 
     def _records(self, sealer: Sealer, *, inspected: bool) -> TenantRecords:
         records = super()._records(sealer, inspected=inspected)

@@ -56,7 +56,7 @@ class Echo:
     async def answer(
         self, x: Received, read: Callable[[], Awaitable[bytes]], on_admitted: Callable[[], None]
     ) -> Answer:
-        x.body = await read()
+        await read()
         on_admitted()
         if x.dialect == "openai_chat":
             return Answer(status=200, headers=dict(HEADERS), body=BODY)

@@ -3,6 +3,7 @@
     .venv/bin/python -m bench.path                       # all measurements, in a minute
     .venv/bin/python -m bench.path --only DLP --profile  # one measurement under cProfile; DLP, 76, stream, stream76
     .venv/bin/python -m bench.path --whole               # one line per measurement, to compare with another checkout
+    .venv/bin/python -m bench.path --calls               # calls of Python functions and bytecodes in a request
 
 `DLP` is a call without data-loss prevention, with a prompt of 200 bytes. `76` is a call with the built-in patterns, a
 prompt of 1 KB and an answer of 0.8 KB. `stream` and `stream76` are the same calls with streams of 41 and 50 chunks, of
@@ -35,6 +36,7 @@ import timeit
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
@@ -466,6 +468,27 @@ async def profile(world: World, seconds: float = 3.0) -> None:
     print("\n".join(lines))
 
 
+async def count(world: World, requests: int = 50) -> None:
+    """Print the calls of Python functions and the bytecodes of a request, which do not depend on other work on the
+    machine. One request at a time is served."""
+    calls = bytecodes = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal calls, bytecodes
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        calls += event == "call"
+        bytecodes += event == "opcode"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        await world.serve(requests, at_once=1)
+    finally:
+        sys.settrace(None)
+    name = "DLP on" if world.inspected else "DLP off"
+    print(f"{name}: {calls / requests:.0f} calls, {bytecodes / requests:.0f} bytecodes")
+
+
 async def measured(arguments: argparse.Namespace, home: Path) -> None:
     result = (PROSE * 10)[:800]
     worlds: dict[str, tuple[Mapping[str, Any], str, bool, bool]] = {
@@ -488,6 +511,8 @@ async def measured(arguments: argparse.Namespace, home: Path) -> None:
         requests = REQUESTS // 5 if streamed else REQUESTS
         if arguments.profile:
             await profile(world)
+        elif arguments.calls:
+            await count(world)
         elif arguments.whole or streamed:
             costs = [await world.serve(requests) for _ in range(arguments.rounds)]
             print(f"{name} {min(costs):.2f} {statistics.median(costs):.2f}", flush=True)
@@ -510,6 +535,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--whole", action="store_true", help="the whole request's cost alone: least and median")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--calls", action="store_true", help="count calls and bytecodes instead of time")
     arguments = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
     try:

@@ -84,12 +84,11 @@ class ToolWorld(World):
 
     def request(self) -> Received:
         received = super().request()
-        received.dialect, received.path = None, self.path
-        received.headers = {
+        headers = {
             **received.headers, "content-type": "application/json", "accept": "application/json, text/event-stream",
             "mcp-protocol-version": MODERN, "mcp-method": self.method, "mcp-name": "tool-0000",
         }  # fmt: skip
-        return received
+        return msgspec.structs.replace(received, dialect=None, path=self.path, headers=headers)
 
     async def answered(self) -> Answer:
         async def read() -> bytes:

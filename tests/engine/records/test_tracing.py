@@ -159,15 +159,16 @@ def parts(header: str) -> dict[str, float]:
     return {name: float(took.removeprefix("dur=")) for name, took in (part.split(";") for part in header.split(", "))}
 
 
-def asking(harness: EngineHarness, received: Received, role: str = "admin", **more: Any) -> None:
+def asking(harness: EngineHarness, received: Received, role: str = "admin", **more: Any) -> Received:
+    """Return the request with the header that requests its times, and give its caller the role."""
     assert harness.caller is not None
     harness.caller = msgspec.structs.replace(harness.caller, role=Role(role), **more)
-    received = msgspec.structs.replace(received, headers={**received.headers, "x-gateway-timing": "1"})
+    return msgspec.structs.replace(received, headers={**received.headers, "x-gateway-timing": "1"})
 
 
 async def test_an_administrator_gets_the_timing_of_a_request() -> None:
     harness, _, received = traced()
-    asking(harness, received)
+    received = asking(harness, received)
     ticks = itertools.count(received.started + 0.001, 0.001)
     harness.clock.monotonic = lambda: next(ticks)  # type: ignore[method-assign]
     harness.outbound.script = [(200, [completion()])]
@@ -182,7 +183,7 @@ async def test_an_administrator_gets_the_timing_of_a_request() -> None:
 
 async def test_a_refusal_has_the_timing_too() -> None:
     harness, _, received = traced()
-    asking(harness, received)
+    received = asking(harness, received)
     received = msgspec.structs.replace(
         received, body=received.body.replace(b"one/m", b"none/m").replace(b"two/m", b"none/n")
     )
@@ -193,7 +194,7 @@ async def test_a_refusal_has_the_timing_too() -> None:
 
 async def test_a_stream_has_the_timing_up_to_its_first_event() -> None:
     harness, _, received = traced()
-    asking(harness, received)
+    received = asking(harness, received)
     received = msgspec.structs.replace(received, body=received.body.replace(b'"model"', b'"stream": true, "model"'))
     harness.outbound.script = [(200, events("x"))]
     answer = await harness.engine.answer(received)
@@ -205,14 +206,14 @@ async def test_a_stream_has_the_timing_up_to_its_first_event() -> None:
 @pytest.mark.parametrize("role", ["user", "auditor"])
 async def test_other_callers_get_no_timing(role: str) -> None:
     harness, _, received = traced()
-    asking(harness, received, role)
+    received = asking(harness, received, role)
     harness.outbound.script = [(200, [completion()])]
     assert "X-Gateway-Timing" not in (await harness.engine.answer(received)).headers
 
 
 async def test_timings_are_not_returned_without_a_request_for_them() -> None:
     harness, _, received = traced()
-    asking(harness, received)
+    received = asking(harness, received)
     received = msgspec.structs.replace(received, headers={})
     harness.outbound.script = [(200, [completion()])]
     assert "X-Gateway-Timing" not in (await harness.engine.answer(received)).headers

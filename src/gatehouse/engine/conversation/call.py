@@ -41,7 +41,7 @@ class NativeOptions(msgspec.Struct, frozen=True, kw_only=True):
     fills_context: bool = False
 
 
-#: the options of calls of other APIs
+#: the options of all other calls
 NO_OPTIONS: Final = NativeOptions()
 
 
@@ -59,6 +59,9 @@ class ModelCall(msgspec.Struct, kw_only=True):
     """A model call. `body` is the decoded request without fields that only the gateway reads (`fallbacks`). `model` is
     the requested name: `provider/model-id`, a bare id or `auto`. `headers` are the client's headers that are passed to
     a provider of the same dialect."""
+
+    #: no field of the class, but of `NativeCall`
+    options = NO_OPTIONS
 
     dialect: str
     model: str
@@ -90,8 +93,3 @@ class NativeCall(ModelCall, kw_only=True):
 def resolved_call(call: ModelCall, options: NativeOptions, kept: KeptRequest | None) -> NativeCall:
     """Return the resolved form of a call of the Responses API."""
     return NativeCall(**{**msgspec.structs.asdict(call), "kept": kept}, options=options)
-
-
-def options_of(call: ModelCall) -> NativeOptions:
-    """Return the options of a resolved call of the Responses API, and the defaults for other calls."""
-    return call.options if isinstance(call, NativeCall) else NO_OPTIONS

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gatehouse.engine.conversation.call import ModelCall, options_of
+from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.dialects.openai_responses.tools import count_functions
 from gatehouse.engine.conversation.slots import NonText, slots
@@ -186,7 +186,7 @@ def call_size(x: CallRequest) -> CallSize:
     if call.dialect in _CONVERTED_TOOLS:
         tools = count_functions(body)
         tokens += tools * _CONVERTED_TOOL_TOKENS
-        fills_context = fills_context or options_of(call).fills_context
+        fills_context = fills_context or call.options.fills_context
     elif tools:
         fills_context = fills_context or any(_provider_runs(tool.get("type")) for tool in tools)
     if tools or "functions" in body:

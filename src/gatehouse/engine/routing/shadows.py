@@ -15,7 +15,6 @@ import msgspec
 import structlog
 
 from gatehouse.engine import pipeline
-from gatehouse.engine.conversation.call import options_of
 from gatehouse.engine.conversation.dialects.token_counts import COUNTING
 from gatehouse.engine.exchange import Admitted, CallRequest, Exchange, Routed
 from gatehouse.engine.money.bound import call_size
@@ -179,7 +178,7 @@ def _is_copied(x: Exchange) -> bool:
     if call.dialect in COUNTING or size.fills_context:
         # Tools that the provider runs fill the context. They must not run twice.
         return False
-    if call.body.get("store") is True or options_of(call).keeps:
+    if call.body.get("store") is True or call.options.keeps:
         # The provider would keep an answer that nobody can delete.
         return False
     return size.json_bytes + sum(len(file.data) for file in call.files) <= MAX_SHADOW_BODY_BYTES

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gatehouse.engine.conversation.call import ModelCall, options_of
+from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.conversion import lost, naming
 from gatehouse.engine.conversation.decoding.answers import check_text
 from gatehouse.engine.conversation.decoding.bodies import encode
@@ -339,7 +339,7 @@ async def _failure(
         # The status is sufficient; a body that is too large or truncated adds nothing.
         body = b""
     await reply.close()
-    previous = options_of(call).previous
+    previous = call.options.previous
     if previous is not None:
         lacks_previous = b"model_not_found" not in body if reply.status == 404 else previous.id.encode() in body
         if reply.status in {400, 404} and lacks_previous:

@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from gatehouse.engine.conversation.call import ModelCall, options_of
+from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects.openai_responses.native import ResponseEditor
 from gatehouse.engine.conversation.errors import NotConvertible, ResponseNotFound
 from gatehouse.engine.providers.calls.calling import MAX_ERROR_BYTES
@@ -66,7 +66,7 @@ def _request(
     kind, config = KINDS.get(candidate.provider.kind), candidate.provider.config
     if kind is None or lacks_secret(kind, config, secret):
         raise ProviderFailed("not_configured")
-    kept, previous = call.kept, options_of(call).previous
+    kept, previous = call.kept, call.options.previous
     assert kept is not None
     assert previous is not None
     try:

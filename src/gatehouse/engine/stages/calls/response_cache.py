@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import msgspec
 
-from gatehouse.engine.conversation.call import options_of
 from gatehouse.engine.conversation.conversion import lost
 from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.endings import ended_normally
@@ -39,7 +38,7 @@ def look(x: Admitted, ports: Ports) -> Verdict | Coroutine[Any, Any, Verdict | C
         return ALLOW
     if not TRAITS[x.call_request.call.dialect].is_cacheable:
         return ALLOW
-    options = options_of(x.call_request.call)
+    options = x.call_request.call.options
     if options.keeps or options.previous is not None or options.references:
         # The answer depends on what the provider keeps, or has ids that are bound to the caller.
         return ALLOW

@@ -89,7 +89,8 @@ def _resolve(x: CallRequest, ports: Ports) -> NativeCall | Refuse:
     runs_tools = bool(allowed) and any(
         field.name in allowed or ALL_TOOLS in allowed for field in hosted_tools(dialect, body)
     )
-    containers = _resolve_containers(x, bound_to, ports)
+    has_containers = _CONTAINER_SIGN in x.call.raw_body
+    containers = _resolve_containers(x, bound_to, ports) if has_containers else NO_OPTIONS.containers
     if isinstance(containers, Refuse):
         return containers
     references = _resolve_items(body.get("input"), bound_to, ports)
@@ -118,8 +119,6 @@ def _public_containers(bound_to: bytes, ports: Ports) -> Callable[[str, str, str
 def _resolve_containers(x: CallRequest, bound_to: bytes, ports: Ports) -> Mapping[str, str] | Refuse:
     """Replace the public ids of containers by the provider's. Return the providers of the containers by these ids.
     Refuses an id of another owner."""
-    if _CONTAINER_SIGN not in x.call.raw_body:
-        return NO_OPTIONS.containers
     containers: dict[str, str] = {}
     for holder, key, path in _containers(x.call.dialect, x.call.body):
         public_id = holder.get(key)

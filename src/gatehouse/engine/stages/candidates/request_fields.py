@@ -5,7 +5,7 @@ guards), and a converted call has no guards."""
 
 from typing import Final
 
-from gatehouse.engine.conversation.call import NativeCall, options_of
+from gatehouse.engine.conversation.call import NativeCall
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import CallRequest, computed_once
 from gatehouse.engine.fields.naming import WITH_ITEMS, Field, guard_of, printable, references, tool_references, uncommon
@@ -79,7 +79,7 @@ def fields_to_check(x: CallRequest) -> tuple[Field, ...]:
     # A search in the client's bytes is faster than reading all messages. A name with escapes is also found.
     if fields or b"file_id" in came or b"\\u" in came or (sign is not None and sign in came):
         # Only hosted tools, which are uncommon fields, refer to stored objects.
-        left_out = options_of(call).left_out
+        left_out = call.options.left_out
         of_tools = tool_references(dialect, body, left_out) if fields else ()
         return (*fields, *of_tools, *references(dialect, body))
     return fields
@@ -87,7 +87,7 @@ def fields_to_check(x: CallRequest) -> tuple[Field, ...]:
 
 def _judge_fields(x: CallRequest, candidate: Candidate, fields: tuple[Field, ...], ports: Ports) -> Verdict:
     _record_unknown(x, fields)
-    guards, allowed, options = _guards(x, candidate), x.identified.policy.allowed_fields, options_of(x.call)
+    guards, allowed, options = _guards(x, candidate), x.identified.policy.allowed_fields, x.call.options
     left_out = LEFT_OUT_TOOLS.get(x.call.dialect, frozenset()) if options.left_out else frozenset()
     containers = options.containers
     for field in fields:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from gatehouse.engine.conversation.call import ModelCall, NativeOptions, options_of
+from gatehouse.engine.conversation.call import ModelCall, NativeOptions
 from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.dialects.openai_responses.reasoning import is_converted
 from gatehouse.engine.conversation.dialects.openai_responses.references import References, kind_of
@@ -82,7 +82,7 @@ def left_out_tool(tool: Any, left_out: Sequence[str]) -> str | None:
 def forwarded(call: ModelCall, model: str, provider: str) -> tuple[dict[str, Any], dict[str, None]]:
     """Return the body for the provider, and the names of tools and items that are left out. Raises `InvalidField` for
     a reference or for encrypted content that cannot be left out."""
-    options = options_of(call)
+    options = call.options
     lost: dict[str, None] = {}
     body = {**call.body, "model": model}
     if not options.keeps and NATIVE_OPERATIONS[call.dialect].path == "responses":
@@ -171,7 +171,7 @@ class ResponseEditor:
     def __init__(self, call: ModelCall, provider: str, model: str) -> None:
         self._model = msgspec.Raw(_encode(call.model))
         self._mark = mark_of(provider).encode()
-        options = options_of(call)
+        options = call.options
         self._public_id: Callable[[str], str] | None = None
         self._public_container: Callable[[str], str] | None = None
         if options.keeps and options.public_id is not None:
