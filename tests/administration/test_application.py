@@ -9,7 +9,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import Match
 from starlette.types import Scope
 
-from gatehouse.administration.application import build_application
+from gatehouse.administration.application import Documentation, build_application
 from gatehouse.foundation.http.envelopes import ErrorFormats
 
 
@@ -47,7 +47,9 @@ def _match(app: FastAPI, method: str, path: str, root_path: str = "") -> tuple[M
 )
 @pytest.mark.parametrize("root_path", ["", "/below"])
 def test_a_path_matches_as_if_all_routes_were_tried(method: str, path: str, root_path: str) -> None:
-    app, _ = build_application("Test", "A test.", families(), ErrorFormats({}), tolerant=(), moving=())
+    app, _ = build_application(
+        "Test", "A test.", families(), ErrorFormats({}), tolerant=(), moving=(), documentation=Documentation()
+    )
     plain = FastAPI(openapi_url=None)
     for family in families():
         plain.include_router(family)
@@ -55,7 +57,9 @@ def test_a_path_matches_as_if_all_routes_were_tried(method: str, path: str, root
 
 
 def test_routes_of_families_with_other_prefixes_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    app, _ = build_application("Test", "A test.", families(), ErrorFormats({}), tolerant=(), moving=())
+    app, _ = build_application(
+        "Test", "A test.", families(), ErrorFormats({}), tolerant=(), moving=(), documentation=Documentation()
+    )
     tried = []
     matches = APIRoute.matches
 

@@ -25,7 +25,7 @@ async def test_a_person_is_invited_by_a_token_stored_as_a_hash(portal: RunningPo
     member, token = answer.json()["member"], answer.json()["invite_token"]
     assert {"email": member["email"], "role": member["role"]} == expected
     assert (member["org_id"], member["accepted_at"]) == (str(org.id), None)
-    assert set(member) == {"id", "org_id", "email", "role", "invited_at", "accepted_at", "created_at"}
+    assert set(member) == {"id", "org_id", "email", "role", "invited_at", "accepted_at", "created_at", "updated_at"}
     assert token.startswith("inv_")
     assert portal.sql("SELECT invite_digest FROM members WHERE id = %s", [member["id"]]) == [(tokens.digest(token),)]
     assert (await org.client.get(f"{org.path}/members")).json() == [member]

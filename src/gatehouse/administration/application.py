@@ -1,7 +1,7 @@
 """Builds the FastAPI application of an administration API, with its families, error responses and documentation."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Lifespan, Scope
 
 from gatehouse import __version__
+from gatehouse.administration.etags import PRECONDITION_FAILED, if_match_parameters
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.http import handlers
 from gatehouse.foundation.http.documentation import page
@@ -28,13 +29,13 @@ Document: TypeAlias = dict[str, Any]
 @dataclass(frozen=True, kw_only=True)
 class Documentation:
     """Additions to FastAPI's OpenAPI document. `requirement_of` takes a dependency; if it identifies a caller, it
-    returns the entries to add to the operation. `parameters_of` takes all dependencies of a route, and returns the
-    parameters to add to its operations. `complete` returns the complete document."""
+    returns the entries to add to the operation. `complete` returns the complete document. `served` is whether the
+    application serves the document."""
 
-    security_schemes: Document
-    requirement_of: Callable[[Callable[..., Any] | None], Document | None]
-    complete: Callable[[Document], Document]
-    parameters_of: Callable[[Dependant], list[Document]] = lambda dependant: []
+    security_schemes: Document = field(default_factory=dict)
+    requirement_of: Callable[[Callable[..., Any] | None], Document | None] = lambda dependency: None
+    complete: Callable[[Document], Document] = lambda document: document
+    served: bool = True
 
 
 def build_application(
@@ -48,19 +49,18 @@ def build_application(
     shown_elsewhere: Mapping[str, str] = MappingProxyType({}),
     unavailable: tuple[type[Exception], ...] = (),
     unknown: Callable[[Request], Refusal | Response | None] | None = None,
-    documentation: Documentation | None = None,
+    documentation: Documentation,
     lifespan: Lifespan[FastAPI] | None = None,
 ) -> tuple[FastAPI, ErrorResponses]:
     """Return the application and its error responses. `unavailable` and `unknown` are passed to `ErrorResponses`,
-    `tolerant` to `KnownParameters`, and `moving` and `shown_elsewhere` to `ReadOnlyFields`. Without `documentation`,
-    the application serves no OpenAPI document."""
+    `tolerant` to `KnownParameters`, and `moving` and `shown_elsewhere` to `ReadOnlyFields`."""
     app = FastAPI(
         title=title,
         version=__version__,
         summary=summary,
         docs_url=None,
         redoc_url=None,
-        openapi_url=None if documentation is None else "/openapi.json",
+        openapi_url="/openapi.json" if documentation.served else None,
         lifespan=lifespan,
     )
     responses = handlers.install(app, formats, unavailable=unavailable, unknown=unknown)
@@ -69,8 +69,8 @@ def build_application(
     for family in families:
         app.include_router(family)
         _match_by_prefix(app.router.routes[-1])
-    if documentation is not None:
-        _document(app, families, documentation)
+    _document(app, families, documentation)
+    if documentation.served:
         page.install(app)
     return app, responses
 
@@ -102,12 +102,13 @@ def _document(app: FastAPI, families: Sequence[APIRouter], documentation: Docume
             described = framework()
             for route in (route for family in families for route in family.routes if isinstance(route, APIRoute)):
                 entries = _requirement(route.dependant, documentation.requirement_of)
-                parameters = documentation.parameters_of(route.dependant)
+                parameters = if_match_parameters(route.dependant)
                 for method in route.methods or ():
                     operation = described["paths"].get(route.path_format, {}).get(method.lower(), {})
                     operation.update(entries)
                     if parameters:
                         operation.setdefault("parameters", []).extend(parameters)
+                        operation["responses"].setdefault("412", {"description": PRECONDITION_FAILED})
             components = described.setdefault("components", {})
             components.setdefault("securitySchemes", {}).update(documentation.security_schemes)
             app.openapi_schema = documentation.complete(described)

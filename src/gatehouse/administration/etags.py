@@ -1,14 +1,18 @@
 """Optimistic concurrency control with entity tags, which prevents lost updates (RFC 9110, 13.1.1).
 
-A response that shows a row has the row's version as `ETag`. A change with that value in `If-Match` is refused with 412
-if the row has changed since. Without `If-Match`, the last write wins. The version is `updated_at`, which observations
-(a sign-in, a health check) do not change.
+A response that shows a resource has the resource's version as `ETag`. A change with that value in `If-Match` is refused
+with 412 if the resource has changed since. Without `If-Match`, the last write wins. The version of a row is
+`updated_at`, which observations (a sign-in, a health check) do not change. The version of a setting that is not a row
+is a digest of its value.
 """
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from hashlib import sha256
 from typing import Annotated, Any, Final, TypeVar
 
+import msgspec
 from fastapi import Depends, Request, Response
 from fastapi.dependencies.models import Dependant
 from sqlalchemy import inspect
@@ -21,6 +25,17 @@ READ_METHODS: Final = frozenset({"GET", "HEAD"})
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
+#: The header of operations that check the version of their resource.
+_IF_MATCH: Final[dict[str, Any]] = {
+    "name": "If-Match",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "The version that the resource must have, as in `ETag`. Otherwise the response is 412.",
+}
+#: The description of the response 412.
+PRECONDITION_FAILED: Final = "The precondition in `If-Match` or `If-None-Match` does not hold for the resource."
+
 
 def tag(row: Row) -> str | None:
     """Return the version of the row as an entity tag, or None for a row without `updated_at`."""
@@ -30,14 +45,26 @@ def tag(row: Row) -> str | None:
     return f'"{(updated_at - _EPOCH) // timedelta(microseconds=1):x}"'
 
 
+def value_tag(value: object) -> str:
+    """Return the version of a value as an entity tag. Equal values have the same version."""
+    return f'"{sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:32]}"'
+
+
+def _stored_tag(row: Row) -> str | None:
+    """Return the version of the row, or None if the row was deleted. A row that was never stored, such as a default,
+    has a version."""
+    state = inspect(row)
+    return tag(row) if state.persistent or state.transient else None
+
+
 class Versions:
-    """The version of the row that a request concerns. Each request has its own instance."""
+    """The version of the resource that a request concerns. Each request has its own instance."""
 
     def __init__(self, request: Request, response: Response) -> None:
         self._request = request
         self._response = response
-        self._row: Row | None = None
-        self._response_shows_row = False
+        self._version: Callable[[], str | None] | None = None
+        self._shown_by_response = False
 
     def about(self, row: Row, parameter: str | None = None, *, part: str = "") -> None:
         """Set the row that the request concerns. The row must be locked if the request changes it.
@@ -46,63 +73,76 @@ class Versions:
         `parameter`, if the path ends with the `parameter` that identifies the row, or if the path ends with the
         parameter and `part`."""
         path: str = self._request.scope["route"].path
-        self._row = row
-        self._response_shows_row = parameter is None or path.endswith(f"{{{parameter}}}{part}")
-        if self._response_shows_row and self._request.method in READ_METHODS:
+        end = f"{{{parameter}}}"
+        shown = parameter is None or path.endswith((end, end + part))
+        self.about_version(partial(_stored_tag, row), shown=shown)
+
+    def about_version(self, version: Callable[[], str | None], *, shown: bool = True) -> None:
+        """Set the function that returns the present version of the resource that the request concerns. `shown` is
+        whether the response shows the resource."""
+        self._version = version
+        self._shown_by_response = shown
+        if shown and self._request.method in READ_METHODS:
             self._set_etag(self._response.headers)
 
     def require(self) -> None:
-        """Check the version of the row against `If-Match`. Raises `PreconditionFailed`."""
+        """Check the version of the resource against `If-Match`. Raises `PreconditionFailed`."""
         header_values = self._request.headers.getlist("if-match")
-        if self._row is None or not header_values:
+        if self._version is None or not header_values:
             return
         # A compressing proxy turns strong tags into weak ones. They still name the same version.
         accepted = {value.strip().removeprefix("W/") for value in ",".join(header_values).split(",")}
-        if tag(self._row) not in accepted and "*" not in accepted:
+        if self._version() not in accepted and "*" not in accepted:
             raise PreconditionFailed
 
     def changed(self) -> None:
         """Set the new `ETag` after the commit. The response of the route already exists, so the header is put into the
-        state, from which admission adds it."""
-        if self._response_shows_row:
+        state, from which the shell adds it."""
+        if self._shown_by_response:
             self._set_etag(self._request.scope["state"]["response_headers"])
 
     def _set_etag(self, headers: MutableHeaders | dict[str, str]) -> None:
-        if self._row is None:
-            return
-        # A deleted row has no version. A row that was never stored, such as a default, has one.
-        state = inspect(self._row)
-        if state.persistent or state.transient:
-            version = tag(self._row)
-            if version is not None:
-                headers["ETag"] = version
+        if self._version is not None and (version := self._version()) is not None:
+            headers["ETag"] = version
 
 
 async def _versions(request: Request, response: Response) -> Versions:
     return Versions(request, response)
 
 
-#: The dependency of routes, and of dependencies, that load rows.
+#: The dependency of routes, and of dependencies, that load resources.
 TheVersions = Annotated[Versions, Depends(_versions)]
 
-Loader = TypeVar("Loader", bound=Callable[..., Any])
+Dependency = TypeVar("Dependency", bound=Callable[..., Any])
 
 _LOADERS_WITHOUT_VERSION: Final[set[Callable[..., Any]]] = set()
+_CHECKING: Final[set[Callable[..., Any]]] = set()
 
 
-def without_version(loader: Loader) -> Loader:
+def without_version(loader: Dependency) -> Dependency:
     """Mark a dependency whose rows have no version. The documentation of its operations does not offer `If-Match`."""
     _LOADERS_WITHOUT_VERSION.add(loader)
     return loader
 
 
-def loaders(dependant: Dependant) -> list[Callable[..., Any]]:
-    """Return the dependencies of a route that declare the version of a row."""
-    nested = [loader for dependency in dependant.dependencies for loader in loaders(dependency)]
+def checks_if_match(dependency: Dependency) -> Dependency:
+    """Mark a dependency of changing routes that calls `Versions.require`."""
+    _CHECKING.add(dependency)
+    return dependency
+
+
+def if_match_parameters(dependant: Dependant) -> list[dict[str, Any]]:
+    """Return the parameters for the documentation of a route: `If-Match`, if the route refuses a change of another
+    version of its resource."""
+    calls = _calls_with_versions(dependant)
+    loaders = [call for call in calls if call not in _CHECKING]
+    checked = len(loaders) < len(calls) and bool(loaders) and _LOADERS_WITHOUT_VERSION.isdisjoint(loaders)
+    return [_IF_MATCH] if checked else []
+
+
+def _calls_with_versions(dependant: Dependant) -> list[Callable[..., Any]]:
+    """Return the route and its dependencies, at any depth, as far as they depend on `Versions`."""
+    nested = [call for dependency in dependant.dependencies for call in _calls_with_versions(dependency)]
     if dependant.call is not None and any(dependency.call is _versions for dependency in dependant.dependencies):
         return [dependant.call, *nested]
     return nested
-
-
-def has_version(loader: Callable[..., Any]) -> bool:
-    return loader not in _LOADERS_WITHOUT_VERSION

@@ -272,32 +272,30 @@ class OutpostHost:
         self, *, disabled: Mapping[str, frozenset[str]] | None = None, routes: Mapping[str, str] | None = None
     ) -> None:
         """Replaces overrides, except those for which None is passed. When this method returns, the overrides are stored
-        and active. If it raises `OSError`, nothing has changed."""
-        async with self.state.change_lock:
-            previous = self.state.current.overrides
-            overrides = Overrides(
-                disabled=previous.disabled if disabled is None else disabled,
-                routes=previous.routes if routes is None else routes,
-            )
-            await self.state.change(overrides=overrides)
-            try:
-                await self.bundles.set_overrides(overrides)
-            except BundleRefused:
-                await self.state.change(overrides=previous)
-                raise
+        and active. If it raises `OSError`, nothing has changed. The caller holds `state.change_lock`."""
+        previous = self.state.current.overrides
+        overrides = Overrides(
+            disabled=previous.disabled if disabled is None else disabled,
+            routes=previous.routes if routes is None else routes,
+        )
+        await self.state.change(overrides=overrides)
+        try:
+            await self.bundles.set_overrides(overrides)
+        except BundleRefused:
+            await self.state.change(overrides=previous)
+            raise
         log.warning("outpost.overrides_set", disabled=len(overrides.disabled), routes=len(overrides.routes))
 
     async def set_budget(self, budget: BudgetSet) -> None:
         """Replaces the budget. When this method returns, the budget is stored and active. If it raises `OSError`,
-        nothing has changed."""
-        async with self.state.change_lock:
-            previous = self.state.current.budget
-            await self.state.change(budget=budget)
-            try:
-                await self.bundles.set_overrides(budget=budget)
-            except BundleRefused:
-                await self.state.change(budget=previous)
-                raise
+        nothing has changed. The caller holds `state.change_lock`."""
+        previous = self.state.current.budget
+        await self.state.change(budget=budget)
+        try:
+            await self.bundles.set_overrides(budget=budget)
+        except BundleRefused:
+            await self.state.change(budget=previous)
+            raise
         log.warning("outpost.budget_set", **shown_budget(budget))
 
     def _make_budget(self, folder: Path) -> tuple[LocalSpend, Peers]:

@@ -120,8 +120,8 @@ def named(error: Refusal) -> Body:
 
 _PORTAL_CODES = {
     400: "invalid_request", 401: "unauthorized", 403: "forbidden", 404: "not_found", 409: "conflict",
-    413: "request_too_large", 422: "validation_error", 429: "rate_limit_exceeded", 500: "internal_error",
-    502: "bad_gateway", 503: "service_unavailable",
+    412: "precondition_failed", 413: "request_too_large", 422: "validation_error", 429: "rate_limit_exceeded",
+    500: "internal_error", 502: "bad_gateway", 503: "service_unavailable",
 }  # fmt: skip
 
 

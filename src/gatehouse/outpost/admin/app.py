@@ -7,10 +7,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from gatehouse.administration.application import build_application
+from gatehouse.administration.application import Documentation, build_application
 from gatehouse.administration.shell import METHODS_WITHOUT_BODY, Arrival, RequestHead, Shell, read_head
 from gatehouse.foundation.http.envelopes import CODED, ErrorFormats
 from gatehouse.foundation.http.handlers import ErrorResponses
+from gatehouse.ingress.credentials import bearer_token
 from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
 from gatehouse.outpost.admin import access, audit, budget, config, overrides, peers, siem, status
 from gatehouse.outpost.app import SERVED
@@ -43,6 +44,7 @@ def build_api() -> tuple[FastAPI, ErrorResponses]:
         ErrorFormats(otherwise=CODED),
         tolerant=tuple(_PROBES),
         moving=_LIVE_FIELDS,
+        documentation=Documentation(security_schemes=SECURITY_SCHEMES, complete=_complete, served=False),
     )
     app.add_route("/api/health/live", _live, include_in_schema=False)
     return app, responses
@@ -60,8 +62,7 @@ def administration(host: OutpostHost) -> ASGIApp:
         if x.path.startswith(_PEER_PREFIX):
             arrival.body.limit = MAX_BODY_BYTES
             return
-        scheme, _, token = x.headers.get("authorization", "").partition(" ")
-        await access.admit(host, x.client_address, token.strip() if scheme.lower() == "bearer" else "", x.path)
+        await access.admit(host, x.client_address, bearer_token(x.headers), x.path)
         arrival.state["admitted"] = True
 
     app, responses = build_api()
@@ -74,12 +75,14 @@ async def _live(request: Request) -> Response:
 
 
 def document() -> dict[str, Any]:
-    """Returns the OpenAPI document. The gateway's paths come before the paths of the admin port, because most readers
-    need the gateway's paths."""
-    admin_document = build_api()[0].openapi()
-    components = admin_document.setdefault("components", {})
-    components.setdefault("securitySchemes", {}).update(SECURITY_SCHEMES)
-    components.setdefault("schemas", {}).update(SCHEMAS)
+    """Returns the OpenAPI document."""
+    return build_api()[0].openapi()
+
+
+def _complete(admin_document: dict[str, Any]) -> dict[str, Any]:
+    """Returns the document with the gateway's paths. They come before the paths of the admin port, because most readers
+    need them."""
+    admin_document["components"].setdefault("schemas", {}).update(SCHEMAS)
     served = {path: item for path, item in gateway_paths().items() if _served(path)}
     return {**admin_document, "paths": {**served, **dict(map(_probe, _PROBES)), **admin_document["paths"]}}
 

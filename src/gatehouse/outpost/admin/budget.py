@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
@@ -11,6 +11,7 @@ from gatehouse.foundation.clock import iso
 from gatehouse.foundation.http.bodies import Body, Moment, ResponseBody
 from gatehouse.outpost.admin.access import AuthorizedHost
 from gatehouse.outpost.admin.recording import Recorder
+from gatehouse.outpost.admin.versions import Changing, version_of
 from gatehouse.outpost.host import OutpostHost, shown_budget
 from gatehouse.outpost.money.accounts import Status
 from gatehouse.outpost.platform_link.peers import Peer
@@ -18,6 +19,8 @@ from gatehouse.outpost.state import BudgetSet
 from gatehouse.policy.budgets import NANO
 
 router = APIRouter(tags=["Budget"])
+
+_BUDGET: Final = [version_of(lambda state: state.budget)]
 
 ShownUsd = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 
@@ -83,7 +86,7 @@ class BudgetState(ResponseBody):
     peers: list[PeerState]
 
 
-@router.get("/admin/api/budget", response_model=BudgetState)
+@router.get("/admin/api/budget", response_model=BudgetState, dependencies=_BUDGET)
 async def read_budget(host: AuthorizedHost) -> BudgetState:
     return budget_state(host)
 
@@ -110,8 +113,8 @@ def budget_state(host: OutpostHost) -> BudgetState:
     )
 
 
-@router.put("/admin/api/budget", response_model=BudgetState)
-async def set_budget(host: AuthorizedHost, recorder: Recorder, body: Budget) -> BudgetState:
+@router.put("/admin/api/budget", response_model=BudgetState, dependencies=_BUDGET)
+async def set_budget(host: AuthorizedHost, change: Changing, recorder: Recorder, body: Budget) -> BudgetState:
     """Sets the outpost's monthly budget. It applies to every request that arrives after this response. Set the same
     budget at all peers: each outpost divides its own."""
     end = body.expires_at

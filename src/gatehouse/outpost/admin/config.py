@@ -15,6 +15,7 @@ from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.outpost.admin.access import AuthorizedHost
 from gatehouse.outpost.admin.overrides import Disabled, Routes, without_empty
 from gatehouse.outpost.admin.recording import Recorder
+from gatehouse.outpost.admin.versions import Changing
 from gatehouse.outpost.host import OutpostHost
 from gatehouse.outpost.policy.bundle import InForce, NotLoaded
 from gatehouse.policy.governance import DlpRuleRecord
@@ -81,6 +82,7 @@ async def export_config(host: AuthorizedHost) -> Exported:
 @router.post("/admin/config/import", response_model=Imported)
 async def import_config(
     host: AuthorizedHost,
+    change: Changing,
     recorder: Recorder,
     body: Import,
     dry_run: Annotated[bool, Query(description="Only report what would be imported.")] = False,

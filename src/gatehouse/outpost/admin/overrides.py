@@ -12,10 +12,14 @@ from gatehouse.foundation.clock import iso
 from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.outpost.admin.access import AuthorizedHost
 from gatehouse.outpost.admin.recording import Recorder
+from gatehouse.outpost.admin.versions import Changing, version_of
 from gatehouse.outpost.host import OutpostHost
 
 router = APIRouter(tags=["Overrides"])
 log = structlog.get_logger(__name__)
+
+_DISABLED: Final = [version_of(lambda state: state.overrides.disabled)]
+_ROUTES: Final = [version_of(lambda state: state.overrides.routes)]
 
 #: Maximum length of the list of models in an audit record.
 _MAX_RECORDED_CHARACTERS: Final = 300
@@ -91,7 +95,7 @@ async def set_kill_switch(host: AuthorizedHost, recorder: Recorder, body: KillSw
     return kill_switch(host)
 
 
-@router.get("/admin/api/override/providers", response_model=ProviderOverridesState)
+@router.get("/admin/api/override/providers", response_model=ProviderOverridesState, dependencies=_DISABLED)
 async def read_provider_overrides(host: AuthorizedHost) -> ProviderOverridesState:
     disabled = host.state.current.overrides.disabled
     in_force = host.bundles.in_force
@@ -104,9 +108,9 @@ async def read_provider_overrides(host: AuthorizedHost) -> ProviderOverridesStat
     )
 
 
-@router.put("/admin/api/override/providers", response_model=ProviderOverridesState)
+@router.put("/admin/api/override/providers", response_model=ProviderOverridesState, dependencies=_DISABLED)
 async def set_provider_overrides(
-    host: AuthorizedHost, recorder: Recorder, body: ProviderOverrides
+    host: AuthorizedHost, change: Changing, recorder: Recorder, body: ProviderOverrides
 ) -> ProviderOverridesState:
     """Replaces the provider overrides. They apply to every request whose provider call has not begun when this response
     is sent. Requests for a model whose providers are all disabled are refused with 503
@@ -116,7 +120,7 @@ async def set_provider_overrides(
     return await read_provider_overrides(host)
 
 
-@router.get("/admin/api/override/routing", response_model=RoutingState)
+@router.get("/admin/api/override/routing", response_model=RoutingState, dependencies=_ROUTES)
 async def read_routing_overrides(host: AuthorizedHost) -> RoutingState:
     routes = dict(sorted(host.state.current.overrides.routes.items()))
     in_force = host.bundles.in_force
@@ -124,8 +128,10 @@ async def read_routing_overrides(host: AuthorizedHost) -> RoutingState:
     return RoutingState(routes=routes, unknown=sorted({target for target in routes.values() if target not in models}))
 
 
-@router.put("/admin/api/override/routing", response_model=RoutingState)
-async def set_routing_overrides(host: AuthorizedHost, recorder: Recorder, body: RoutingOverrides) -> RoutingState:
+@router.put("/admin/api/override/routing", response_model=RoutingState, dependencies=_ROUTES)
+async def set_routing_overrides(
+    host: AuthorizedHost, change: Changing, recorder: Recorder, body: RoutingOverrides
+) -> RoutingState:
     await host.override(routes=body.routes)
     await recorder.record("routing_overrides", **_summary(body.routes))
     return await read_routing_overrides(host)

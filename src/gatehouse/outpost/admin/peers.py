@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from gatehouse.engine.rate_limits.selection import address_key
 from gatehouse.foundation.errors import BadRequest, NotFound, Unavailable
+from gatehouse.ingress.credentials import bearer_token
 from gatehouse.outpost.admin.access import count, host_of
 from gatehouse.outpost.host import OutpostHost
 from gatehouse.outpost.platform_link.peers import (
@@ -51,8 +52,7 @@ async def _count_unproven(request: Request, host: OutpostHost) -> None:
 
 async def proven(request: Request, host: Annotated[OutpostHost, Depends(among_peers)]) -> UUID:
     """Returns the id of the peer whose token the request carries. Raises `NoPeer`, `RateLimited`."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    token = token.strip() if scheme.lower() == "bearer" else ""
+    token = bearer_token(request.headers)
     if not host.peers.has_verified(token):
         await _count_unproven(request, host)
     peer_id = host.peers.verify_token(token)

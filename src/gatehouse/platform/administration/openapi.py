@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from gatehouse.administration.application import Documentation
+from gatehouse.administration.etags import PRECONDITION_FAILED
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.http import envelopes
 from gatehouse.foundation.http.envelopes import ErrorFormat, ErrorFormats
 from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
 from gatehouse.platform.administration.contents import ERROR_FORMATS
 from gatehouse.platform.request.callers import is_caller
-from gatehouse.platform.request.injected import checks_version
 
 #: The accepted security schemes. One of them is sufficient.
 _REQUIREMENT: Final[dict[str, Any]] = {"security": [{name: []} for name in SECURITY_SCHEMES]}
@@ -60,15 +60,6 @@ _EXTRA_SCHEMAS: Final = {"403": ["CodedError"], "429": ["RateLimitedError"], "50
 _SIGN_IN_PREFIX: Final = "/api/auth/"
 _EXTRA_SIGN_IN_SCHEMAS: Final = {status: ["CodedError"] for status in ("400", "401", "409", "429")}
 
-#: The header of operations that check the version of their row.
-_IF_MATCH: Final[dict[str, Any]] = {
-    "name": "If-Match",
-    "in": "header",
-    "required": False,
-    "schema": _TEXT,
-    "description": "The version that the resource must have, as in `ETag`. Otherwise the response is 412.",
-}
-
 _WRITE_METHODS: Final = {"post", "put", "patch", "delete"}
 
 
@@ -113,7 +104,7 @@ def _statuses(operation: dict[str, Any], method: str, path: str) -> dict[str, st
         descriptions["404"] = "The resource does not exist, or it belongs to another organization."
     if method in _WRITE_METHODS:
         descriptions["409"] = "The request conflicts with the current state of the resource."
-        descriptions["412"] = "The precondition in `If-Match` or `If-None-Match` does not hold for the resource."
+        descriptions["412"] = PRECONDITION_FAILED
     if "requestBody" in operation:
         descriptions["413"] = "The body is too large."
     return descriptions
@@ -138,6 +129,5 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
 DOCUMENTATION: Final = Documentation(
     security_schemes=SECURITY_SCHEMES,
     requirement_of=lambda dependency: _REQUIREMENT if is_caller(dependency) else None,
-    parameters_of=lambda dependant: [_IF_MATCH] if checks_version(dependant) else [],
     complete=_complete,
 )

@@ -1,28 +1,22 @@
 """Dependencies of routes: a session of the caller's tenant, a change, and the row that the path names."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from typing import Annotated, Any, Final, TypeVar, get_args
+from functools import partial
+from typing import Annotated, Final, get_args
 
-from fastapi import Depends, Path, Request
-from fastapi.dependencies.models import Dependant
+from fastapi import Depends, Request
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.administration.changes import load_row
-from gatehouse.administration.etags import READ_METHODS, TheVersions, has_version, loaders, without_version
-from gatehouse.administration.injected import RequestTransactions
+from gatehouse.administration.etags import TheVersions, checks_if_match
+from gatehouse.administration.injected import RequestTransactions, row_loader
 from gatehouse.detection.models import TierName
 from gatehouse.detection.service.client import DetectionClient
-from gatehouse.foundation.errors import NotFound
-from gatehouse.foundation.http.bodies import PathId
 from gatehouse.foundation.identity import Caller, TenantId
-from gatehouse.foundation.storage.rows import Row
 from gatehouse.platform.changes.change import DEFAULT_TENANT, Change
 from gatehouse.platform.live.nodes import Propagation, wait_until_confirmed
 from gatehouse.platform.request.ports import Host, TheHost
-
-R = TypeVar("R", bound=Row)
 
 #: Time limit for loading. It is less than `idle_in_transaction_session_timeout`, because the transaction of the change
 #: stays open while models load.
@@ -106,19 +100,15 @@ async def _load_models(change: Change, detectors: DetectionClient) -> list[TierN
     return await detectors.loaded(_MODEL_TIMEOUT_SECONDS, tiers)
 
 
+@checks_if_match
 async def _change(
     request: Request, session: Session, transactions: InSplitTransactions, host: TheHost, versions: TheVersions
 ) -> AsyncIterator[Change]:
     """Yield a change. It is committed after the route has returned and before its response is sent. If the route raised
     an exception, the change is rolled back."""
-    change = transactions.new_change(session)
-    # The version is checked here, and not where the row is loaded, because the right to see the row is checked between
-    # the two.
-    versions.require()
-    yield change
-    missing = await _load_models(change, host.detectors)
-    await transactions.commit(change)
-    versions.changed()
+    async with transactions.changing_row(session, versions) as change:
+        yield change
+        missing = await _load_models(change, host.detectors)
     if missing:
         request.scope["state"]["response_headers"]["X-Gateway-Warning"] = _MODEL_WARNING.format(" and ".join(missing))
 
@@ -151,34 +141,5 @@ async def commit(change: Change, host: TheHost) -> Propagation | None:
 Changing = Annotated[Change, Depends(_change, scope="function")]
 
 
-def checks_version(dependant: Dependant) -> bool:
-    """Return whether a route refuses a change if the version in `If-Match` is not that of its row."""
-    with_version = [has_version(loader) for loader in loaders(dependant) if loader is not _change]
-    return bool(with_version) and all(with_version) and _depends_on(dependant, _change)
-
-
-def _depends_on(dependant: Dependant, call: Callable[..., Any]) -> bool:
-    return dependant.call is call or any(_depends_on(dependency, call) for dependency in dependant.dependencies)
-
-
-def loaded(
-    row_class: type[R], parameter: str, not_found_error: type[NotFound], *, column: str = "id", part: str = ""
-) -> Callable[..., Any]:
-    """Return a dependency that loads the caller's row with the value of a path parameter in `column`. The dependency
-    raises `not_found_error` if the row does not exist or belongs to another tenant.
-
-    The row is locked if the request can change it, so that concurrent changes are serialized. A change with another
-    version in `If-Match` is refused with 412. The response has the row's `ETag` if the path ends with the parameter, or
-    with the parameter and `part`.
-    """
-    key_column = getattr(row_class, column)
-
-    async def load(
-        session: Session, request: Request, versions: TheVersions, row_id: Annotated[PathId, Path(alias=parameter)]
-    ) -> Row:
-        lock = request.method not in READ_METHODS
-        record = await load_row(session, row_class, key_column, row_id, not_found_error, lock=lock)
-        versions.about(record, parameter, part=part)
-        return record
-
-    return load if hasattr(row_class, "updated_at") else without_version(load)
+#: `loaded(row_class, parameter, not_found_error)` returns a dependency that loads the row that the path names.
+loaded: Final = partial(row_loader, _tenant_session)

@@ -1,10 +1,11 @@
 """The endpoints of members."""
 
 from typing import Annotated
-from uuid import UUID
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
 
+from gatehouse.administration.etags import READ_METHODS, TheVersions
+from gatehouse.foundation.http.bodies import PathId
 from gatehouse.foundation.http.lists import OptionalWindow, optional_window, windowed
 from gatehouse.portal.members import service, table
 from gatehouse.portal.members.schemas import Member, MemberInvited, MemberUpdate, NewMember
@@ -18,13 +19,16 @@ router = APIRouter(prefix="/v1/orgs/{org_id}/members", tags=["Members"], respons
 Window = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
 
 
-async def _member(caller: OrgAdmin, session: Session, user_id: UUID) -> PortalMemberRow:
-    """Returns the member that the path names. Locks the organization's members, so that two concurrent changes cannot
-    leave the organization without an administrator."""
-    await table.lock(session)
-    member = await session.get(PortalMemberRow, user_id)
+async def _member(session: Session, request: Request, versions: TheVersions, user_id: PathId) -> PortalMemberRow:
+    """Returns the member that the path names. If the request can change the member, locks the organization's members,
+    so that two concurrent changes cannot leave the organization without an administrator."""
+    changes = request.method not in READ_METHODS
+    if changes:
+        await table.lock(session)
+    member = None if user_id is None else await session.get(PortalMemberRow, user_id, with_for_update=changes or None)
     if member is None:
         raise PortalMemberNotFound
+    versions.about(member, "user_id")
     return member
 
 
@@ -50,14 +54,19 @@ async def invite_member(caller: OrgAdmin, body: NewMember, change: Changing) -> 
     return await service.invite(change, body)
 
 
+@router.get("/{user_id}", response_model=Member)
+async def show_member(caller: OrgMember, member: LoadedMember) -> object:
+    """Returns one member or invitation. `user_id` is the member's `id`."""
+    return member
+
+
 @router.put(
     "/{user_id}",
     response_model=Member,
     responses={409: {"description": "It is the last administrator."}},
 )
 async def change_role(caller: OrgAdmin, member: LoadedMember, body: MemberUpdate, change: Changing) -> object:
-    """Changes the role of a member. The new role applies to requests after this response. `user_id` is the member's
-    `id`."""
+    """Changes the role of a member. The new role applies to requests after this response."""
     return await service.set_role(change, member, body.role)
 
 

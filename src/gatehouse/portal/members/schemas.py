@@ -28,6 +28,7 @@ class Member(ResponseBody):
     invited_at: datetime
     accepted_at: Annotated[datetime | None, Field(description="Null until the invitation is accepted.")]
     created_at: datetime
+    updated_at: Annotated[datetime, Field(description="The version that `ETag` and `If-Match` name.")]
 
 
 class MemberInvited(ResponseBody):

@@ -57,7 +57,7 @@ async def set_role(change: PortalChange, member: PortalMemberRow, role: Role) ->
     if role == "member":
         await _require_another_admin(change, member)
     change.record("member.role_changed", "member", member.id, role=role, previous=member.role)
-    member.role = role
+    member.assign({"role": role})
     return member
 
 
@@ -93,4 +93,5 @@ def _row(change: PortalChange, email: str, role: str) -> PortalMemberRow:
         invited_at=now,
         accepted_at=None,
         created_at=now,
+        updated_at=now,
     )

@@ -27,6 +27,7 @@ class PortalMemberRow(OrgRow):
     invited_at: Mapped[datetime]
     accepted_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
 
     @property
     def invited(self) -> bool:

@@ -29,7 +29,9 @@ from gatehouse.portal.request.injected import Changing, changing, loaded
 
 router = APIRouter(prefix="/v1/orgs", tags=["Organizations"], responses=RESPONSES)
 
-LoadedOrg = Annotated[OrganizationRow, Depends(loaded(OrganizationRow, "org_id", PortalOrganizationNotFound))]
+LoadedOrg = Annotated[
+    OrganizationRow, Depends(loaded(OrganizationRow, "org_id", PortalOrganizationNotFound, part="/settings"))
+]
 
 
 @router.post(

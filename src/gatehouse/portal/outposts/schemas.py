@@ -31,6 +31,7 @@ class Outpost(ResponseBody):
     last_seen_at: datetime | None
     reported: Annotated[dict[str, Any], Field(description="Body of its last heartbeat.")]
     created_at: datetime
+    updated_at: Annotated[datetime, Field(description="The version that `ETag` and `If-Match` name.")]
     revoked_at: datetime | None
 
 

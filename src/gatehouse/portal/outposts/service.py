@@ -81,7 +81,7 @@ async def register(change: PortalChange, issuer: CertificateIssuer, new: NewOutp
         limit=MAX_OUTPOSTS,
         full=partial(TooManyOutposts, MAX_OUTPOSTS),
     )
-    outpost_id = new_id()
+    outpost_id, now = new_id(), utc_now()
     authority_id, issued, chain = await issuer.issue(outpost_id, change.org_id)
     outpost = OutpostRow(
         id=outpost_id,
@@ -92,7 +92,8 @@ async def register(change: PortalChange, issuer: CertificateIssuer, new: NewOutp
         cert_expires_at=issued.expires_at,
         last_seen_at=None,
         reported={},
-        created_at=utc_now(),
+        created_at=now,
+        updated_at=now,
         revoked_at=None,
     )
     change.session.add(outpost)
@@ -110,8 +111,10 @@ async def renew(change: PortalChange, issuer: CertificateIssuer, outpost: Outpos
         raise OutpostRevoked
     authority_id, issued, chain = await issuer.issue(outpost.id, outpost.org_id)
     await table.limit_certificates(change.session, outpost.id, utc_now() + RENEWAL_OVERLAP)
-    previous, outpost.cert_serial = outpost.cert_serial, issued.serial
-    outpost.cert_issued_at, outpost.cert_expires_at = issued.issued_at, issued.expires_at
+    previous = outpost.cert_serial
+    outpost.assign(
+        {"cert_serial": issued.serial, "cert_issued_at": issued.issued_at, "cert_expires_at": issued.expires_at}
+    )
     change.session.add(_certificate_row(outpost, authority_id))
     change.record("outpost.renewed", "outpost", outpost.id, serial=issued.serial, previous=previous)
     await jobs.queue(change.session, push_trust, None)
@@ -122,7 +125,7 @@ async def revoke(change: PortalChange, outpost: OutpostRow) -> None:
     """Revokes an outpost. Raises `OutpostRevoked`."""
     if outpost.revoked_at is not None:
         raise OutpostRevoked
-    outpost.revoked_at = utc_now()
+    outpost.assign({"revoked_at": utc_now()})
     await notifications.resolve(change.session, outpost.org_id, "outpost_stale", outpost.id)
     change.record(
         "outpost.revoked", "outpost", outpost.id, outpost_name=outpost.outpost_name, serial=outpost.cert_serial

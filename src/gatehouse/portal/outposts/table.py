@@ -27,6 +27,8 @@ class OutpostRow(OrgRow):
     last_seen_at: Mapped[datetime | None]
     reported: Mapped[dict[str, Any]] = mapped_column(JSONB)
     created_at: Mapped[datetime]
+    #: time of the last change; a heartbeat does not change it
+    updated_at: Mapped[datetime]
     revoked_at: Mapped[datetime | None]
 
     @property

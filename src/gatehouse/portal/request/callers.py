@@ -31,6 +31,7 @@ from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.jwt import ExpiredToken, InvalidToken
 from gatehouse.foundation.secrets.tokens import digest
+from gatehouse.ingress.credentials import bearer_token
 from gatehouse.ingress.protocol import has_certificate
 from gatehouse.portal.errors import (
     AdminKeyMissing,
@@ -96,10 +97,10 @@ async def _admin_key(
 
 
 async def _bearer(request: Request, host: PortalHost, missing: Unauthenticated) -> str:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
+    token = bearer_token(request.headers)
+    if not token:
         raise await failed_attempt(request, host, missing)
-    return token.strip()
+    return token
 
 
 async def _org_member(request: Request, host: TheHost) -> PortalCaller:

@@ -1,24 +1,19 @@
 """Parameters of routes: a session that is bound to one organization, a change, and the row that the path names."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from typing import Annotated, Any, TypeVar
+from functools import partial
+from typing import Annotated, Final
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Request
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.administration.changes import load_row
-from gatehouse.administration.etags import READ_METHODS
-from gatehouse.administration.injected import RequestTransactions
-from gatehouse.foundation.errors import NotFound
-from gatehouse.foundation.http.bodies import PathId
-from gatehouse.foundation.storage.rows import Row
+from gatehouse.administration.etags import TheVersions, checks_if_match
+from gatehouse.administration.injected import RequestTransactions, row_loader
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.errors import PortalOrganizationNotFound
 from gatehouse.portal.host import PortalHost, TheHost
 from gatehouse.portal.identity import OrgId, PortalCaller
-
-R = TypeVar("R", bound=Row)
 
 
 class OrgTransactions(RequestTransactions[PortalChange]):
@@ -64,12 +59,12 @@ async def _session(transactions: _Transactions) -> AsyncIterator[AsyncSession]:
 Session = Annotated[AsyncSession, Depends(_session, scope="function")]
 
 
-async def _change(session: Session, transactions: _Transactions) -> AsyncIterator[PortalChange]:
+@checks_if_match
+async def _change(session: Session, transactions: _Transactions, versions: TheVersions) -> AsyncIterator[PortalChange]:
     """Yields a change. It is committed after the route has returned and before its response is sent. If the route
     raises an error, it is rolled back."""
-    change = transactions.new_change(session)
-    yield change
-    await transactions.commit(change)
+    async with transactions.changing_row(session, versions) as change:
+        yield change
 
 
 #: A change in the transaction of `Session`, which is committed once.
@@ -84,14 +79,5 @@ def changing(
     return OrgTransactions(request, host, org_id, caller).changing()
 
 
-def loaded(row_class: type[R], parameter: str, not_found_error: type[NotFound]) -> Callable[..., Any]:
-    """Returns a dependency that loads the row whose id is in a path parameter. The dependency raises `not_found_error`
-    if the organization has no such row. The row is locked if the request can change it, so that concurrent changes are
-    serialized."""
-    id_column = row_class.id  # type: ignore[attr-defined]
-
-    async def load(session: Session, request: Request, row_id: Annotated[PathId, Path(alias=parameter)]) -> Row:
-        lock = request.method not in READ_METHODS
-        return await load_row(session, row_class, id_column, row_id, not_found_error, lock=lock)
-
-    return load
+#: `loaded(row_class, parameter, not_found_error)` returns a dependency that loads the row that the path names.
+loaded: Final = partial(row_loader, _session)

@@ -123,7 +123,7 @@ async def open_session(request: Request, host: PortalHost, person: Person, org_i
         if member is None:
             raise NotAMember
         if member.accepted_at is None:
-            member.accepted_at = utc_now()
+            member.assign({"accepted_at": utc_now()})
             change.record("member.accepted", "member", member.id)
         return await _issue_session_token(change, host, member, person.signed_in_at)
 
@@ -149,7 +149,7 @@ async def accept(request: Request, host: PortalHost, person: Person, invite_toke
             # address.
             raise AddressUnproven
         member.platform_sub, member.platform_tenant_id = person.sub, person.tenant_id
-        member.accepted_at, member.invite_digest, member.invite_expires_at = utc_now(), None, None
+        member.assign({"accepted_at": utc_now(), "invite_digest": None, "invite_expires_at": None})
         with unique(MemberAlready):
             await change.session.flush()
         change.caller = _caller(member.id, member.role, org_id)

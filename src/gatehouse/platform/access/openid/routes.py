@@ -5,6 +5,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from gatehouse.foundation.identity import SCOPES
+from gatehouse.ingress.credentials import bearer_token
 from gatehouse.platform.access.openid import authorization, service
 from gatehouse.platform.access.openid.schemas import AUTHORIZATION_FORM, AUTHORIZATION_QUERY, Discovery, UserInfo
 from gatehouse.platform.access.tokens.claims import BY_SCOPE
@@ -60,8 +61,7 @@ async def authorize_by_form(request: Request) -> Response:
 @router.post("/oauth/userinfo", **_USERINFO_ROUTE)
 async def userinfo(request: Request, host: TheHost) -> object:
     """Returns the claims of the user. Accepts only the access token that an application received for its code."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return await service.userinfo(host, token.strip() if scheme.lower() == "bearer" else None)
+    return await service.userinfo(host, bearer_token(request.headers) or None)
 
 
 @router.get(
