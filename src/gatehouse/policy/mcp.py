@@ -60,8 +60,8 @@ class McpStdioRecord(msgspec.Struct, frozen=True):
 
 class McpUserOAuthRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The gateway as an OAuth client that acts for each user at an MCP server, after the user's consent. Without
-    `authorization_url` and `token_url`, the endpoints are those in the metadata of `issuer`, or of the authorization
-    server that the MCP server names. `sealed_secret` is None for a public client."""
+    `authorization_url` and `token_url`, the endpoints are those in the metadata of `issuer`. `sealed_secret` is None for
+    a public client."""
 
     client_id: str
     sealed_secret: str | None = None
