@@ -120,7 +120,7 @@ class AccountServer:
     @property
     def basic(self) -> str:
         """The authentication of the client (RFC 6749, 2.3.1)."""
-        credentials = f"{quote(CLIENT_ID, safe="")}:{quote(CLIENT_SECRET, safe="")}"
+        credentials = ":".join(quote(text, safe="") for text in (CLIENT_ID, CLIENT_SECRET))
         return f"Basic {b64encode(credentials.encode()).decode()}"
 
     async def _revoke(self, request: web.Request) -> web.Response:

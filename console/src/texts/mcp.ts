@@ -91,7 +91,7 @@ export const mcpTexts = {
   showCalls: "Show calls",
   deleteText: "Its tools, approvals and access rules are deleted too. This cannot be undone.",
 
-  stopServerText: "Calls of all its tools are refused within a second, on every worker. Calls in flight finish.",
+  stopServerText: "Calls of all its tools are refused within a second, on every worker. Calls in flight finish, but processes of this machine end at once.",
   stopToolText: "Calls of this tool are refused within a second, on every worker. Calls in flight finish.",
   releaseText: "Calls are answered again as soon as the workers have the change.",
   stoppedTitle: (name: string) => `${name} is stopped`,

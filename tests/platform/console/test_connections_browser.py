@@ -1,5 +1,5 @@
-"""Users' accounts at MCP servers in Chromium: an administrator registers the server, a user connects an account at a real
-authorization server, calls a tool with the official SDK, and disconnects. Stdio servers in the form."""
+"""Users' accounts at MCP servers in Chromium: an administrator registers the server, a user connects an account at a
+real authorization server, calls a tool with the official SDK, and disconnects. Stdio servers in the form."""
 
 import asyncio
 import json

@@ -165,12 +165,24 @@ async def test_standard_error_is_read_and_not_logged(tmp_path: Path) -> None:
         assert "noise" not in running.log
 
 
-async def test_logged_lines_of_standard_error_are_few_and_have_no_values(tmp_path: Path) -> None:
-    commands = {"script": command(environment=["TOKEN"], log_stderr=True)}
-    async with owner(tmp_path, commands) as running:
-        assert await running.call("noise", TOKEN="s3cr3t-value") == "done"
-        await running.wait_for_log("noise [value]")
-        assert running.log.count("mcp_stdio.stderr") <= 100
+async def test_logged_lines_of_standard_error_are_few(tmp_path: Path) -> None:
+    async with owner(tmp_path, {"script": command(log_stderr=True)}) as running:
+        assert await running.call("noise") == "done"
+        await running.wait_for_log('"text": "noise')
+        assert running.log.count('"mcp_stdio.stderr"') <= 100
+
+
+@pytest.mark.parametrize(
+    ("fields", "values"), [({"environment": ["TOKEN"]}, {"TOKEN": "s3cr3t"}), ({"fixed_environment": {"A": "b"}}, {})]
+)
+async def test_lines_of_a_server_with_values_are_not_logged(
+    tmp_path: Path, fields: dict[str, object], values: dict[str, str]
+) -> None:
+    """A value that is split or encoded could not be found in them."""
+    async with owner(tmp_path, {"script": command(log_stderr=True, **fields)}) as running:
+        assert await running.call("noise", **values) == "done"
+        await running.wait_for_log("mcp_stdio.stderr_not_logged")
+        assert "noise" not in running.log
         assert "s3cr3t" not in running.log
 
 

@@ -221,7 +221,10 @@ async def test_a_server_has_one_credential_and_complete_endpoints(
         cases = [
             ({"oauth": client, "user_oauth": user_oauth(upstream.origin)}, "user_oauth"),
             ({"header": {"name": "X-Key", "value": "a"}, "user_oauth": user_oauth(upstream.origin)}, "user_oauth"),
-            ({"user_oauth": user_oauth(upstream.origin, authorization_url="https://a.test/authorize")}, "user_oauth.token_url"),
+            (
+                {"user_oauth": user_oauth(upstream.origin, authorization_url="https://a.test/authorize")},
+                "user_oauth.token_url",
+            ),
             ({"user_oauth": user_oauth("http://169.254.169.254")}, "user_oauth.issuer"),
             ({"user_oauth": user_oauth(upstream.origin, client_id="")}, "user_oauth.client_id"),
             ({"user_oauth": {"client_id": "public"}}, "user_oauth.issuer"),

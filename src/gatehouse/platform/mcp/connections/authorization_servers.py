@@ -2,8 +2,8 @@
 their revocation (RFC 7009). Answers have a maximum size and duration, redirects are not followed, and the egress guard
 checks every address.
 
-The administrator names the authorization server. The metadata of the MCP server (RFC 9728) are not used, because the MCP
-server could then choose who gets the client's secret and the users' codes (RFC 9700, 4.4).
+The administrator names the authorization server. The metadata of the MCP server (RFC 9728) are not used, because the
+MCP server could then choose who gets the client's secret and the users' codes (RFC 9700, 4.4).
 """
 
 import math

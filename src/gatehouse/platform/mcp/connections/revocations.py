@@ -1,8 +1,8 @@
 """Revokes the tokens of removed connections at their authorization servers (RFC 7009), as a job.
 
-A trigger of the database queues the tokens of each connection that is removed or replaced, whoever removes it. A request
-that fails is repeated with increasing pauses, at most `MAX_ATTEMPTS` times within about nine hours. Organizations take
-turns, and the number of waiting rows of an organization is limited.
+A trigger of the database queues the tokens of each connection that is removed or replaced, whoever removes it. A
+request that fails is repeated with increasing pauses, at most `MAX_ATTEMPTS` times within about eight hours.
+Organizations take turns, and the number of waiting rows of an organization is limited.
 """
 
 import asyncio

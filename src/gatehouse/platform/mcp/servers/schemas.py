@@ -135,7 +135,10 @@ class UserOAuth(Body):
         ),
     ] = None  # fmt: skip
     scope: Scope | None = None
-    issuer: Annotated[EndpointUrl | None, Field(description="The authorization server (RFC 8414). Its answers must name it where its metadata announce this.")] = None
+    issuer: Annotated[
+        EndpointUrl | None,
+        Field(description="The authorization server (RFC 8414), which its answers must name if it supports RFC 9207."),
+    ] = None
     authorization_url: EndpointUrl | None = None
     token_url: EndpointUrl | None = None
     revocation_url: EndpointUrl | None = None
