@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -49,6 +50,11 @@ async def upstream() -> AsyncIterator[AccountServer]:
 
 def row(page: Page, text: str) -> Locator:
     return page.get_by_role("main").get_by_role("row").filter(has_text=text)
+
+
+def named(admin: httpx2.Client, name: str) -> dict[str, Any]:
+    servers: list[dict[str, Any]] = admin.get(BASE).raise_for_status().json()["mcp_servers"]
+    return next(one for one in servers if one["name"] == name)
 
 
 async def consent(page: Page, upstream: AccountServer, account: str) -> None:
@@ -96,7 +102,7 @@ async def test_a_user_connects_calls_a_tool_and_disconnects(
     await page.goto("/connect/tickets")
     await consent(page, upstream, "boss")
     admin = api(server, boss)
-    (created,) = admin.get(BASE).raise_for_status().json()["mcp_servers"]
+    created = named(admin, "tickets")
     path = f"{BASE}/{created['id']}"
     await asyncio.to_thread(lambda: admin.post(f"{path}/refresh").raise_for_status())
     for tool in admin.get(f"{path}/tools").json()["mcp_tools"]:
@@ -116,7 +122,7 @@ async def test_a_user_connects_calls_a_tool_and_disconnects(
     await consent(page, upstream, "ada")
     await expect(row(page, "tickets")).to_contain_text("Connected")
     await check_screen(page)
-    assert "echo" in await outcome(server, key)
+    assert "text='done'" in await outcome(server, key)
     assert upstream.callers == ["ada"]
 
     # Administrators see who has connected, and no token.
@@ -180,7 +186,7 @@ async def test_a_stdio_server_is_registered_and_changed(server: GatehouseServer,
     await expect(dialog).to_be_hidden()
     await expect(row(page, "tracker")).to_contain_text("issue-tracker")
     assert TOKEN not in await page.content()
-    (created,) = admin.get(BASE).raise_for_status().json()["mcp_servers"]
+    created = named(admin, "tracker")
     assert created["stdio"] == {"command": "issue-tracker", "environment": ["TRACKER_TOKEN"]}
 
     # Other fields are changed without the values, and the values without other fields.

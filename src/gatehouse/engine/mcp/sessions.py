@@ -77,10 +77,10 @@ class UpstreamSessions:
         server has no sessions. Raises `UpstreamFailed`, and the errors of the gate."""
         key, now = owner(x, target.record), self._ports.clock.monotonic()
         tenant_id = x.policy.tenant_id
-        entry = self._kept.get(tenant_id, {}).get(key)
+        entry = self._get(tenant_id, key)
         if entry is None or entry.used + _IDLE_SECONDS < now:
             begun = (await initialize(target)).session_id
-            current = self._kept.get(tenant_id, {}).get(key)
+            current = self._get(tenant_id, key)
             # If a concurrent call has begun a session meanwhile, all calls of the caller use that session.
             if current is None or current is entry:
                 current = _Kept(begun, now)
@@ -92,9 +92,13 @@ class UpstreamSessions:
     def forget(self, x: Identified, server: McpServerRecord, session_id: str | None) -> None:
         """Forget this session of the caller. A newer session, begun by a concurrent call, is kept."""
         key, tenant_id = owner(x, server), x.policy.tenant_id
-        entry = self._kept.get(tenant_id, {}).get(key)
+        entry = self._get(tenant_id, key)
         if entry is not None and entry.session_id == session_id:
             self._remove(tenant_id, key)
+
+    def _get(self, tenant_id: TenantId, key: bytes) -> _Kept | None:
+        own = self._kept.get(tenant_id)
+        return None if own is None else own.get(key)
 
     def _put(self, tenant_id: TenantId, key: bytes, entry: _Kept) -> None:
         """Keep a session as the most recently used one of its organization."""

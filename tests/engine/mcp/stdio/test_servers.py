@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -9,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.stdio_servers import ORGANIZATION, RunningOwner, command, owner, wait_until_dead
+from tests.support.stdio_servers import RunningOwner, command, owner, wait_until_dead
 
 from gatehouse.engine.mcp import upstream
 from gatehouse.engine.mcp.discovery import discover
@@ -305,14 +306,15 @@ except (ConnectionResetError, BrokenPipeError):
 async def test_a_process_that_is_no_worker_is_not_served(tmp_path: Path) -> None:
     async with owner(tmp_path) as running:
         await running.call("state")
-        question = wire.Prepare(1, str(ORGANIZATION), "s", "script", {}, b"", is_legacy=True)
+        # A worker begins with a challenge, which the owner answers.
+        challenge = secrets.token_bytes(32)
         with frames.reachable(tmp_path / wire.SOCKET) as address, socket.socket(socket.AF_UNIX) as own:
             own.connect(address)
-            own.sendall(wire.framed(question))
+            own.sendall(challenge)
             assert own.recv(100)
         # A grandchild of the owner's parent, as a server is.
         shell = f'"{sys.executable}" -c "$1" "$2" "$3"; exit $?'
-        arguments = ["sh", "-c", shell, "sh", CONNECT, str(tmp_path / wire.SOCKET), wire.framed(question).hex()]
+        arguments = ["sh", "-c", shell, "sh", CONNECT, str(tmp_path / wire.SOCKET), challenge.hex()]
         assert subprocess.run(arguments, timeout=60, check=False).returncode == 0
         await running.wait_for_log("mcp_stdio.stranger")
 

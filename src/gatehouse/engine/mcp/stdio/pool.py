@@ -55,8 +55,9 @@ class ServerPool:
         self._places: OrderedDict[_Key, _Place] = OrderedDict()
         #: servers that run or are ending, by number
         self._servers: dict[int, ServerProcess] = {}
-        #: servers and their former definitions. A worker that does not know of a change yet cannot start them again.
-        self._obsolete: OrderedDict[tuple[str, str], None] = OrderedDict()
+        #: Servers and their former definitions, with None for a server that is off. A worker that does not know of a
+        #: change yet cannot start them again.
+        self._obsolete: OrderedDict[tuple[str, str | None], None] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -110,8 +111,11 @@ class ServerPool:
         """Kill the processes of the servers in `current` that have another definition (see `wire.EndObsolete`). Their
         requests in progress fail with `server_ended`."""
         for server_id, definition in current.items():
-            if definition is not None:
-                self._obsolete.pop((server_id, definition), None)
+            self._obsolete.pop((server_id, definition), None)
+            if definition is None:
+                self._obsolete[server_id, None] = None
+            else:
+                self._obsolete.pop((server_id, None), None)
         for (_, server_id, *_), place in self._places.items():
             if (is_complete or server_id in current) and place.definition != current.get(server_id):
                 self._obsolete[server_id, place.definition] = None
@@ -119,13 +123,16 @@ class ServerPool:
         while len(self._obsolete) > _MAX_OBSOLETE:
             self._obsolete.popitem(last=False)
         for server in list(self._servers.values()):
-            if (server.name, server.definition) in self._obsolete:
+            if self._is_obsolete(server.name, server.definition):
                 server.stopped = True
                 server.close("server_ended")
 
     def _require_current(self, question: Prepare) -> None:
-        if (question.server, question.definition) in self._obsolete:
+        if self._is_obsolete(question.server, question.definition):
             raise ServerFailed("server_ended")
+
+    def _is_obsolete(self, server_id: str, definition: str) -> bool:
+        return (server_id, definition) in self._obsolete or (server_id, None) in self._obsolete
 
     def _place(self, key: _Key, question: Prepare) -> _Place:
         place = self._places.setdefault(key, _Place(question.definition))

@@ -226,15 +226,15 @@ async def mcp_switches(session: AsyncSession, replica: Replica, keys: Keys) -> N
         "SELECT id, stdio ->> 'command' AS command, sealed_environment, switched_off_at FROM mcp_servers"
         " WHERE stdio IS NOT NULL"
     )
-    current = {
-        str(row.id): McpStdioRecord(row.command, row.sealed_environment).definition
+    current: dict[str, str | None] = {
+        str(row.id): None if row.switched_off_at else McpStdioRecord(row.command, row.sealed_environment).definition
         for row in await _rows(session, query, keys, "id")
-        if row.switched_off_at is None
     }
     if keys is None:
         replica.stdio_definitions = current
-    else:
-        replica.stdio_changed({key: current.get(key) for key in keys}, False)
+        return
+    present = {str(row.id) for row in rows}
+    replica.stdio_changed({**current, **{key: None for key in keys if key not in present}}, False)
 
 
 async def provider_health(session: AsyncSession, replica: Replica, keys: Keys) -> None:

@@ -121,8 +121,8 @@ class Replica:
         self.news = ChangeNotifications()
         #: receives the keys of changed connections (topic `mcp_connection`), or None if any may have changed
         self.connections_changed: Callable[[Sequence[str] | None], None] = _ignore
-        #: the definitions of stdio servers that are not switched off, by id, after all data was loaded
-        self.stdio_definitions: dict[str, str] = {}
+        #: the definitions of all stdio servers by id, as they were when all data was loaded; None if switched off
+        self.stdio_definitions: dict[str, str | None] = {}
         #: receives the definitions of servers that may have changed, or None for those that were switched off or
         #: removed, and whether these are all servers
         self.stdio_changed: Callable[[dict[str, str | None], bool], None] = _ignore_definitions
