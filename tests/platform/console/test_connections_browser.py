@@ -13,7 +13,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from playwright.async_api import Locator, Page, expect
-from tests.platform.console.conftest import DESK, TIERS, OtherUser, SignIn, api, check_screen, enter_password, modal
+from tests.platform.console.conftest import TIERS, SignIn, api, check_screen, modal, session_cookie
 from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.keyboard import press
@@ -140,7 +140,8 @@ async def test_a_user_connects_calls_a_tool_and_disconnects(
     server.sql("UPDATE mcp_connections SET sealed_tokens = NULL WHERE user_id = %s", [user.id])
     await page.context.clear_cookies()
     person.close()
-    await sign_in_again(page, user, "/console/connections")
+    await page.context.add_cookies([await session_cookie(server, page, user)])  # type: ignore[list-item]
+    await page.goto("/console/connections")
     await expect(row(page, "tickets")).to_contain_text("Expired")
     await page.get_by_role("link", name="Connect tickets again").click()
     await consent(page, upstream, "ada")
@@ -161,13 +162,6 @@ async def test_a_user_connects_calls_a_tool_and_disconnects(
         raise AssertionError("the tokens were not revoked")
     await asyncio.to_thread(lambda: admin.delete(path).raise_for_status())
     admin.close()
-
-
-async def sign_in_again(page: Page, who: OtherUser, path: str) -> None:
-    await page.set_viewport_size(DESK)  # type: ignore[arg-type]
-    await page.goto(path)
-    await enter_password(page, who.email)
-    await page.goto(path)
 
 
 async def test_a_stdio_server_is_registered_and_changed(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
