@@ -431,6 +431,12 @@ const tools = createRoute({
   component: lazyRouteComponent(() => import("./tools/ToolsPage"), "ToolsPage"),
 });
 
+const connections = createRoute({
+  getParentRoute: () => root,
+  path: "/connections",
+  component: lazyRouteComponent(() => import("./connections/ConnectionsPage"), "ConnectionsPage"),
+});
+
 const access = createRoute({
   getParentRoute: () => root,
   path: "/access",
@@ -546,7 +552,7 @@ export const router = createRouter({
     contentFilters, policies, compliance, providers,
     models, modelAliases, routing, registry, keys, users, groups, access, budgets, spend, webhooks, alerts, organization, security, start,
     signIn, oauthClients, accessRequests, system, siem, retention, outposts,
-    mcpServers, mcpTools, mcpAccess, mcpCalls, tools,
+    mcpServers, mcpTools, mcpAccess, mcpCalls, tools, connections,
   ]),
   basepath: "/console",
   defaultPreload: "intent",

@@ -92,6 +92,7 @@ export const texts = {
     policies: "Policies",
     keys: "API keys",
     accessRequests: "My access requests",
+    connections: "My connections",
     users: "Users",
     organization: "Organization",
     observe: "Observe",

@@ -70,6 +70,29 @@ async def test_the_owner_has_no_secret_in_its_environment(server: GatehouseServe
     assert not [name for name in environment if "KEY" in name or "URL" in name or "PASSWORD" in name]
 
 
+async def test_a_kill_switch_ends_the_process_for_all_workers(server: GatehouseServer) -> None:
+    key = server.new_key()
+    first = (await text(server, key, "state"))["pid"]
+    headers = {"Authorization": f"Bearer {key}"}
+
+    async def outcome() -> str | None:
+        async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=60) as agent:
+            answer = await call(agent, "script", "sleep")
+            return str(answer.json()["error"]["data"]["code"])
+
+    # On both workers.
+    waiting = [asyncio.create_task(outcome()) for _ in range(8)]
+    await asyncio.sleep(1)
+    with httpx2.Client(base_url=server.url, headers={"Authorization": f"Bearer {server.key}"}, timeout=60) as admin:
+        (row,) = admin.get(BASE).json()["mcp_servers"]
+        admin.post(f"{BASE}/{row['id']}/disable", json={"reason": "security_event"}).raise_for_status()
+        # A worker that is told by the owner before it has read the switch names the other reason.
+        assert set(await asyncio.gather(*waiting)) <= {"mcp_switched_off", "mcp_server_failed"}
+        assert not Path(f"/proc/{first}").exists()
+        admin.post(f"{BASE}/{row['id']}/enable").raise_for_status()
+    assert (await text(server, key, "state"))["texts"] == []
+
+
 async def test_calls_succeed_after_the_death_of_the_owner_and_of_a_worker(server: GatehouseServer) -> None:
     key = server.new_key()
     first = (await text(server, key, "state"))["pid"]

@@ -54,6 +54,7 @@ def fill(server: GatehouseServer, admin: httpx2.Client) -> dict[str, str]:
     post("/api/alerts", **_ALERT)
     post("/api/admin/scim/token", description="Directory")
     add_mcp_server(server, post("/api/v1/admin/mcp/servers", **_MCP_SERVER)["id"], group, post)
+    add_connection(server, admin, post)
     post("/api/access-requests", kind="model", model="sandbox/tokens-7-3", reason="For the tests.")
     key = post("/api/auth/api-keys", description="laptop")["api_key"]
     conversation = post("/api/conversations", title="Gates of Rome", model="sandbox/echo")["id"]
@@ -82,6 +83,27 @@ def add_mcp_server(server: GatehouseServer, server_id: str, group: str, post: Ca
     server.sql(read, [server_id])
     rule = {"subject_type": "group", "subject_id": group, "access_type": "ALLOW"}
     post(f"/api/v1/admin/mcp/servers/{server_id}/access", **rule)
+
+
+def add_connection(server: GatehouseServer, admin: httpx2.Client, post: Callable[..., Any]) -> None:
+    """Add a server that needs each user's account, and accounts of administrators, as if they had been connected."""
+    server_id = post("/api/v1/admin/mcp/servers", name="tickets", url="https://8.8.8.8/mcp", access="open")["id"]
+    client = {"client_id": "gatehouse", "issuer": "https://8.8.8.8", "scope": "tickets:read"}
+    update = "UPDATE mcp_servers SET revision = '2026-07-28', refreshed_at = now(), user_oauth = %s WHERE id = %s"
+    server.sql(update, [json.dumps(client), server_id])
+    server.sql(
+        "INSERT INTO mcp_tools (id, tenant_id, server_id, name, status, definition, hash, approved_definition,"
+        " approved_hash) VALUES (%s, %s, %s, 'search', 'approved', '{}', %s, '{}', %s)",
+        [new_id(), DEFAULT_TENANT, server_id, _HASH, _HASH],
+    )
+    server.sql(
+        "INSERT INTO mcp_connections (id, tenant_id, server_id, user_id, server_url, client_id, issuer, token_url,"
+        " sealed_tokens) SELECT gen_random_uuid(), tenant_id, %s, id, 'https://8.8.8.8/mcp', 'gatehouse',"
+        " 'https://8.8.8.8', 'https://8.8.8.8/token', 'sealed' FROM users WHERE tenant_id = %s AND role = 'admin'",
+        [server_id, DEFAULT_TENANT],
+    )
+    # A change of the server, after which the workers load its policy again.
+    admin.patch(f"/api/v1/admin/mcp/servers/{server_id}", json={"description": "Tickets."}).raise_for_status()
 
 
 _HASH: Final = "sha256:" + "0" * 64
@@ -169,6 +191,7 @@ SCREENS: Final[dict[str, tuple[Use, ...]]] = {
     "/mcp-servers/access": (Use("Add rule"),),
     "/mcp-servers/calls": (_link("Servers", "/mcp-servers"),),
     "/tools": (_link("API keys", "/keys"),),
+    "/connections": (Use("Disconnect tickets"),),
     "/webhooks": (Use("New webhook"), Use("Deliveries of “Pager”"), _menu("Pager", "Edit")),
     "/alerts": (Use("New alert"), Use("History of “Costs”"), _menu("Costs", "Edit")),
     "/organization": (Use("Add domain"),),
@@ -191,6 +214,7 @@ SCREENS_OF_USERS: Final = (
     "/usage",
     "/keys",
     "/access-requests",
+    "/connections",
     "/start",
     "/security",
 )
@@ -264,6 +288,10 @@ TASKS: Final[dict[str, Task]] = {
     "/routing": Task("New policy", _BRIEF, "Short-lived", _DESCRIBED),
     "/registry": Task(
         "Register model", {"Model": "acme/short-lived"}, "acme/short-lived", ("Owner", "Ada"), create="Register model",
+    ),
+    "/mcp-servers": Task(
+        "New server", {"Name": "short-lived", "URL": "https://8.8.8.8/brief"}, "short-lived",
+        ("Timeout in milliseconds", "1500"),
     ),
     "/oauth-clients": Task(
         "New client", _BRIEF, "Short-lived", ("A token is valid for (minutes)", "5"), is_shown_once=True,

@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-from base64 import urlsafe_b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from html import escape
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from aiohttp import web
 from tests.support.mcp_servers import BASE, ScriptedServer, approve, tools
@@ -40,6 +41,10 @@ class AccountServer:
         self.refresh: dict[str, str] = {}
         self.token_requests: list[dict[str, str]] = []
         self.revoked: list[dict[str, str]] = []
+        #: the client's authentication, by token
+        self.revoking_clients: dict[str, str] = {}
+        #: status of the answers to revocations
+        self.revocation_status = 200
         #: accounts of the calls of tools
         self.callers: list[str] = []
         self._issued = 0
@@ -60,8 +65,11 @@ class AccountServer:
         self.codes[code] = {**query, "account": self.account}
         return {"code": code, "state": query["state"], **({"iss": self.origin} if self.sends_issuer else {})}
 
-    async def _resource(self, request: web.Request) -> web.Response:
-        return web.json_response({"resource": self.url, "authorization_servers": [self.origin]})
+    async def _authorize(self, request: web.Request) -> web.Response:
+        """The page on which a user consents in a browser."""
+        answer = urlencode(self.consent(f"{self.origin}{request.path_qs}"))
+        link = f'<a href="{escape(request.query["redirect_uri"])}?{escape(answer)}">Allow as {self.account}</a>'
+        return web.Response(text=f"<!doctype html><title>Consent</title>{link}", content_type="text/html")
 
     async def _server(self, request: web.Request) -> web.Response:
         return web.json_response(
@@ -109,9 +117,16 @@ class AccountServer:
             self.refresh[body["refresh_token"]] = account
         return web.json_response(body)
 
+    @property
+    def basic(self) -> str:
+        """The authentication of the client (RFC 6749, 2.3.1)."""
+        credentials = ":".join(quote(text, safe="") for text in (CLIENT_ID, CLIENT_SECRET))
+        return f"Basic {b64encode(credentials.encode()).decode()}"
+
     async def _revoke(self, request: web.Request) -> web.Response:
         self.revoked.append({name: str(value) for name, value in (await request.post()).items()})
-        return web.Response()
+        self.revoking_clients[self.revoked[-1]["token"]] = request.headers.get("Authorization", "")
+        return web.Response(status=self.revocation_status)
 
     async def _mcp(self, request: web.Request) -> web.StreamResponse:
         account = self.access.get(request.headers.get("Authorization", "").removeprefix("Bearer "))
@@ -126,8 +141,8 @@ class AccountServer:
 async def account_server() -> AsyncIterator[AccountServer]:
     server = AccountServer()
     app = web.Application(client_max_size=64 * 1024**2)
-    app.router.add_get("/.well-known/oauth-protected-resource/mcp", server._resource)
     app.router.add_get("/.well-known/oauth-authorization-server", server._server)
+    app.router.add_get("/authorize", server._authorize)
     app.router.add_post("/token", server._token)
     app.router.add_post("/revoke", server._revoke)
     app.router.add_post("/mcp", server._mcp)
@@ -142,8 +157,8 @@ async def account_server() -> AsyncIterator[AccountServer]:
         await runner.cleanup()
 
 
-def user_oauth(**fields: Any) -> dict[str, Any]:
-    return {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "scope": "tools", **fields}
+def user_oauth(issuer: str, **fields: Any) -> dict[str, Any]:
+    return {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "scope": "tools", "issuer": issuer, **fields}
 
 
 async def browser_of(platform: RunningPlatform, who: Member) -> Visitor:
@@ -182,7 +197,7 @@ async def connect(server: AccountServer, visitor: Visitor, account: str, name: s
 async def registered(platform: RunningPlatform, tenant: Tenant, server: AccountServer, **fields: Any) -> dict[str, Any]:
     """Register a server that needs users' accounts, read its tools with an administrator's account, approve them, and
     permit everybody to call them."""
-    body = {"name": "weather", "url": server.url, "access": "open", "user_oauth": user_oauth(), **fields}
+    body = {"name": "weather", "url": server.url, "access": "open", "user_oauth": user_oauth(server.origin), **fields}
     answer = await tenant.admin.client.post(BASE, json=body)
     assert answer.status_code == 201, answer.text
     row: dict[str, Any] = answer.json()

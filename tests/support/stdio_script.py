@@ -18,7 +18,7 @@ from pathlib import Path
 
 TOOLS = (
     "echo", "state", "environment", "digest", "descriptors", "limits", "exit", "endless", "huge", "fork", "hog",
-    "noise", "babble", "ask", "sleep", "cancelled", "stubborn", "spawn",
+    "write", "share", "share-deleted", "noise", "babble", "ask", "sleep", "cancelled", "stubborn", "spawn",
 )  # fmt: skip
 #: texts of earlier calls of `echo`
 texts: list[str] = []
@@ -71,6 +71,19 @@ def call(name: str, arguments: dict) -> object:
         case "hog":
             hoard = [bytearray(2**20) for _ in range(10_000)]
             return len(hoard)
+        case "write":
+            for number in range(arguments["files"]):
+                Path(f"file-{number}").write_bytes(b"x" * arguments["bytes"])
+        case "share":
+            # A file in shared memory that no process has open or mapped any more.
+            with Path(arguments["path"]).open("wb") as file:
+                for _ in range(arguments["mib"]):
+                    file.write(b"x" * 2**20)
+                time.sleep(1)
+        case "share-deleted":
+            descriptor = os.memfd_create("hidden")
+            for _ in range(arguments["mib"]):
+                os.write(descriptor, b"x" * 2**20)
         case "noise":
             for _ in range(2_000):
                 os.write(2, b"noise %s\n" % os.environ.get("TOKEN", "").encode() * 50)

@@ -15,6 +15,7 @@ import psutil
 
 from gatehouse.engine.mcp import upstream
 from gatehouse.engine.mcp.messages import LEGACY
+from gatehouse.engine.mcp.stdio.authentication import KEY
 from gatehouse.engine.mcp.stdio.client import StdioClient, open_client
 from gatehouse.engine.mcp.upstream import Target
 from gatehouse.foundation.identity import TenantId
@@ -59,9 +60,15 @@ class RunningOwner:
             "OWNERS_SECRET": "of-the-owner",
         }
         with self.log_path.open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-P", "-m", "gatehouse.engine.mcp.stdio"], env=environment, stderr=log
-            )
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "gatehouse.engine.mcp.stdio"],
+                env=environment, stderr=log, stdin=subprocess.PIPE,
+            )  # fmt: skip
+        # The supervisor passes the key in the same way.
+        assert process.stdin is not None
+        with process.stdin:
+            process.stdin.write(KEY)
+        return process
 
     def restart(self) -> None:
         self.process.wait(30)

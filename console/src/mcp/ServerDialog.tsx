@@ -10,6 +10,7 @@ import { switchTexts } from "../texts/switches";
 import { texts } from "../texts";
 import { mcpTexts } from "../texts/mcp";
 import { type Server, useServer } from "./api";
+import { ConnectedUsers } from "./ConnectedUsers";
 import styles from "./mcp.module.css";
 import { credentialOf } from "./server-fields";
 import { ServerState, useReadTools } from "./ServersPage";
@@ -44,10 +45,12 @@ function Details({ server }: { server: Server }) {
             <span>{server.switched_off_reason !== null && switchTexts.reasons[server.switched_off_reason]}, <Time at={server.switched_off_at} as="relative" /></span>
           )}
         </Fact>
-        <Fact name={mcp.url}><code>{server.url ?? server.stdio?.command}</code></Fact>
+        <Fact name={server.url === null ? mcp.command : mcp.url}><code>{server.url ?? server.stdio?.command}</code></Fact>
         <Fact name={mcp.endpoint}><code>{`${location.origin}/mcp/${server.name}`}</code></Fact>
         <Fact name={mcp.access}>{mcp.accesses[server.access]}</Fact>
-        <Fact name={mcp.credential}>{mcp.credentials[credentialOf(server)]}{server.header_name !== null && <code>{server.header_name}</code>}{server.oauth !== null && <code>{server.oauth.client_id}</code>}</Fact>
+        <Fact name={mcp.credential}>{mcp.credentials[credentialOf(server)]}{server.header_name !== null && <code>{server.header_name}</code>}{server.oauth !== null && <code>{server.oauth.client_id}</code>}{server.user_oauth !== null && <code>{server.user_oauth.client_id}</code>}</Fact>
+        {server.user_oauth?.issuer != null && <Fact name={mcp.issuer}><code>{server.user_oauth.issuer}</code></Fact>}
+        {server.stdio !== null && server.stdio.environment.length > 0 && <Fact name={mcp.variables}><code>{server.stdio.environment.join(", ")}</code></Fact>}
         <Fact name={mcp.timeout}>{server.timeout_ms.toLocaleString("en")}</Fact>
         <Fact name={mcp.readAt}>{server.refreshed_at === null ? mcp.never : <Time at={server.refreshed_at} />}</Fact>
         {server.revision !== null && <Fact name={mcp.revision}>{server.revision}</Fact>}
@@ -59,6 +62,7 @@ function Details({ server }: { server: Server }) {
           <ul>{server.faults.map((fault) => <li key={fault}>{fault}</li>)}</ul>
         </section>
       )}
+      {server.user_oauth !== null && <ConnectedUsers server={server} />}
       <DialogActions>
         <Link to="/mcp-servers/calls" search={{ server: server.id }} className={buttonClass()}>{mcp.showCalls}</Link>
         <Link to="/mcp-servers/access" search={{ server: server.id }} className={buttonClass()}>{mcp.showAccess}</Link>

@@ -9,6 +9,8 @@ import type { ToolStatus } from "./choices";
 export type Server = Schemas["McpServer"];
 export type NewServer = Schemas["NewMcpServer"];
 export type ServerUpdate = Schemas["McpServerUpdate"];
+export type StdioCommand = Schemas["StdioCommand"];
+export type ServerConnection = Schemas["McpConnection"];
 export type ListedTool = Schemas["McpToolOfServer"];
 export type Tool = Schemas["McpTool"];
 export type Propagation = Schemas["SwitchedMcpTool"]["propagation"];
@@ -37,6 +39,34 @@ export function useAllServers() {
     queryKey: ["mcp", "servers", "all"],
     queryFn: async () => (await dataOf(api.GET("/api/v1/admin/mcp/servers", { params: { query: { limit: MAX_SERVERS } } }))).mcp_servers,
   });
+}
+
+/** The commands that the operator offers to the organization. */
+export function useStdioCommands(): readonly StdioCommand[] | undefined {
+  const { data } = useQuery({
+    queryKey: ["mcp", "stdio-commands"],
+    queryFn: async () => (await dataOf(api.GET("/api/v1/admin/mcp/stdio-commands"))).stdio_commands,
+  });
+  return data;
+}
+
+/** A page of the users who have connected an account at a server, oldest first. */
+export function useServerConnections(serverId: string, page: number) {
+  return useQuery({
+    queryKey: ["mcp", "servers", "connections", serverId, page],
+    placeholderData: keepPreviousData,
+    queryFn: async () => {
+      const params = { path: { server_id: serverId }, query: { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE } };
+      const { mcp_connections: rows, total } = await dataOf(api.GET("/api/v1/admin/mcp/servers/{server_id}/connections", { params }));
+      return { rows, total };
+    },
+  });
+}
+
+export function useRemoveConnection() {
+  return useChange(({ server_id, id: connection_id }: ServerConnection) =>
+    dataOf(api.DELETE("/api/v1/admin/mcp/servers/{server_id}/connections/{connection_id}", { params: { path: { server_id, connection_id } } })),
+  );
 }
 
 export function useServer(id: string | undefined) {

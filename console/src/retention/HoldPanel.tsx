@@ -12,6 +12,7 @@ import { TextAreaField } from "../parts/fields";
 import { Panel } from "../parts/Page";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
+import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { texts } from "../texts";
 import { retentionTexts } from "../texts/retention";
 import { type LegalHold, useReleaseHold, useSetHold } from "./api";
@@ -42,13 +43,15 @@ function Actions({ hold }: { hold: LegalHold }) {
   const [open, setOpen] = useState<"set" | "release" | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);
   const release = useReleaseHold();
+  // The page loads the hold again while the dialog is open. The dialog must not turn into another one.
+  const [wasActive] = useResetOnOpen(open === "set", hold.active);
   const close = () => setOpen(null);
   return (
     <span className={styles["actions"]}>
       <Button ref={trigger} size="small" onClick={() => setOpen("set")}><Lock aria-hidden />{hold.active ? retention.changeReason : retention.setHold}</Button>
       {hold.active && <Button size="small" onClick={() => setOpen("release")}><LockOpen aria-hidden />{retention.releaseHold}</Button>}
-      <Dialog open={open === "set"} onClose={close} returnTo={trigger} title={hold.active ? retention.reasonTitle : retention.setTitle} text={retention.setText}>
-        <ReasonForm hold={hold} onDone={close} />
+      <Dialog open={open === "set"} onClose={close} returnTo={trigger} title={wasActive ? retention.reasonTitle : retention.setTitle} text={retention.setText}>
+        <ReasonForm hold={hold} wasActive={wasActive} onDone={close} />
       </Dialog>
       <ConfirmDialog
         open={open === "release"} onClose={close} returnTo={trigger} title={retention.releaseTitle} text={retention.releaseText}
@@ -58,16 +61,16 @@ function Actions({ hold }: { hold: LegalHold }) {
   );
 }
 
-function ReasonForm({ hold, onDone }: { hold: LegalHold; onDone: () => void }) {
+function ReasonForm({ hold, wasActive, onDone }: { hold: LegalHold; wasActive: boolean; onDone: () => void }) {
   const retention = retentionTexts;
   const set = useSetHold(hold);
   const form = useForm({ defaultValues: { reason: hold.reason ?? "" } });
   return (
     <DialogForm
-      form={form} action={hold.active ? texts.rules.save : retention.setNow} onCancel={onDone}
+      form={form} action={wasActive ? texts.rules.save : retention.setNow} onCancel={onDone}
       onSubmit={async ({ reason }) => {
         await set.mutateAsync(reason.trim());
-        toast(hold.active ? retention.reasonSaved : retention.isSet);
+        toast(wasActive ? retention.reasonSaved : retention.isSet);
         onDone();
       }}
     >

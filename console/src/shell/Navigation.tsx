@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import {
   Activity, AppWindow, Archive, BadgeCheck, BellRing, BookOpen, Boxes, Building2, Cable, ChartColumn, ChartPie, ClipboardList, Filter, Fingerprint,
-  Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, KeySquare, type LucideIcon, MessagesSquare, PiggyBank, Plug, PowerOff, RadioTower, Rocket,
+  Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, KeySquare, Link2, type LucideIcon, MessagesSquare, PiggyBank, Plug, PowerOff, RadioTower, Rocket,
   Route, Scale, ScrollText, Server, ShieldCheck, Signpost, UsersRound, Warehouse, Webhook, Wrench,
 } from "lucide-react";
 import type { ReactNode } from "react";
@@ -54,6 +54,7 @@ export function Navigation() {
       <Group name={navigation.access}>
         <Entry to="/keys" icon={KeyRound}>{navigation.keys}</Entry>
         <Entry to="/access-requests" icon={KeySquare}>{navigation.accessRequests}</Entry>
+        <Entry to="/connections" icon={Link2}>{navigation.connections}</Entry>
         {seesAll && (
           <>
             <Entry to="/oauth-clients" icon={AppWindow}>{navigation.oauthClients}</Entry>
@@ -96,7 +97,7 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 
 function Entry({ to, icon: Icon, exact = false, children }: {
   to:
-    | "/" | "/access" | "/access-requests" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/chat" | "/compliance"
+    | "/" | "/access" | "/access-requests" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/chat" | "/compliance" | "/connections"
     | "/content-filters" | "/dlp-rules" | "/groups" | "/keys" | "/kill-switches" | "/mcp-servers" | "/model-aliases" | "/models" | "/oauth-clients"
     | "/organization" | "/outposts" | "/policies" | "/providers" | "/registry" | "/requests" | "/retention" | "/routing" | "/siem" | "/sign-in"
     | "/spend" | "/start" | "/system" | "/tools" | "/usage" | "/users" | "/webhooks";

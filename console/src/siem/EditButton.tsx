@@ -15,6 +15,8 @@ export function EditButton({ siem: shown }: { siem: Siem }) {
   const siem = siemTexts;
   const isNew = shown.type === null;
   const [open, setOpen] = useState(false);
+  // The page loads the receiver again while the dialog is open. The dialog must not turn into another one.
+  const [wasNew] = useResetOnOpen(open, isNew);
   const [secret, setSecret] = useResetOnOpen<string | null>(open, null);
   const trigger = useRef<HTMLButtonElement>(null);
   const close = () => setOpen(false);
@@ -25,7 +27,7 @@ export function EditButton({ siem: shown }: { siem: Siem }) {
       </Button>
       <Dialog
         open={open} onClose={close} returnTo={trigger} persistent={secret !== null}
-        title={secret !== null ? siem.secretTitle : isNew ? siem.setUpTitle : siem.editTitle} text={secret !== null ? siem.secretText : isNew ? siem.setUpText : siem.editText}
+        title={secret !== null ? siem.secretTitle : wasNew ? siem.setUpTitle : siem.editTitle} text={secret !== null ? siem.secretText : wasNew ? siem.setUpText : siem.editText}
       >
         {secret === null ? (
           <ReceiverForm

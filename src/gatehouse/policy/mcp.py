@@ -1,5 +1,6 @@
 """MCP servers of an organization: their approved tools, and who may call them (docs/mcp.md)."""
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
@@ -57,11 +58,16 @@ class McpStdioRecord(msgspec.Struct, frozen=True):
     command: str
     sealed_environment: str | None = None
 
+    @property
+    def definition(self) -> str:
+        """A text that changes with the command or the values. It does not show them."""
+        return hashlib.sha256(f"{self.command}\0{self.sealed_environment}".encode()).hexdigest()
+
 
 class McpUserOAuthRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The gateway as an OAuth client that acts for each user at an MCP server, after the user's consent. Without
-    `authorization_url` and `token_url`, the endpoints are those in the metadata of `issuer`, or of the authorization
-    server that the MCP server names. `sealed_secret` is None for a public client."""
+    `authorization_url` and `token_url`, the endpoints are those in the metadata of `issuer`. `sealed_secret` is None
+    for a public client."""
 
     client_id: str
     sealed_secret: str | None = None

@@ -42,7 +42,7 @@ WITH_DETAILS = {
 }  # fmt: skip
 
 #: Screens on which everybody changes what is their own.
-OF_EVERYBODY = {"/chat", "/keys", "/access-requests", "/security", "/start", "/tools"}
+OF_EVERYBODY = {"/chat", "/keys", "/access-requests", "/connections", "/security", "/start", "/tools"}
 #: Screens on which administrators change nothing either, or only rows that the fixture does not create.
 ONLY_READ = {"/", "/requests", "/usage", "/spend", "/audit", "/approvals", "/mcp-servers/tools", "/mcp-servers/calls"}
 #: Buttons that change nothing. Auditors see them too.

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import httpx2
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 from tests.platform.console.conftest import OtherUser, SignIn, api, check_screen, modal
 from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium
@@ -235,6 +235,45 @@ async def test_a_changed_definition_is_shown_field_by_field_and_decided_by_its_h
     await page.get_by_role("button", name="Done").click()
     # The question is still closing, and is a dialog too.
     await expect(page.get_by_role("dialog", name="forecast", exact=True)).to_contain_text("Security event")
+    admin.delete(path).raise_for_status()
+
+
+@pytest.mark.parametrize("was_stopped", [False, True], ids=["stop", "release"])
+async def test_the_dialog_of_a_kill_switch_keeps_its_direction_while_the_list_is_loaded_again(
+    was_stopped: bool, page: Page, sign_in: SignIn, admin: httpx2.Client, upstream: ScriptedServer
+) -> None:
+    created = create(admin, upstream.url)
+    path, name = f"{BASE}/{created['id']}", created["name"]
+    if was_stopped:
+        admin.post(f"{path}/disable", json={"reason": "maintenance"}).raise_for_status()
+    await sign_in("admin", "/console/mcp-servers")
+    # A change of this page, after which it loads the list again, ends while the dialog is open.
+    ending = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await ending.wait()
+        await route.fulfill(status=502, json={"detail": "The server did not answer."})
+
+    await page.route("**/refresh", hold)
+    await choose(page, name, "Read tools")
+    verb = "Release" if was_stopped else "Stop"
+    await page.get_by_role("button", name=f"{verb} {name}").click()
+    dialog = modal(page)
+    await expect(dialog.get_by_role("heading", name=verb)).to_be_visible()
+    # Somebody else sets the opposite state meanwhile.
+    if was_stopped:
+        admin.post(f"{path}/enable").raise_for_status()
+    else:
+        admin.post(f"{path}/disable", json={"reason": "maintenance"}).raise_for_status()
+    ending.set()
+    shown = page.locator("main tr").filter(has_text=name)
+    await expect(shown).to_contain_text("Tools not read" if was_stopped else "Stopped")
+    await expect(dialog.get_by_role("heading", name=verb)).to_be_visible()
+    await dialog.get_by_role("button", name=f"{verb} now").click()
+    await expect(dialog.get_by_role("button", name="Done")).to_be_visible()
+    state = admin.get(path).json()
+    # The dialog has done what it said, and not the opposite.
+    assert state["switched_off_reason"] == (None if was_stopped else "security_event")
     admin.delete(path).raise_for_status()
 
 

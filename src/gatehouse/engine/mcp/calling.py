@@ -1,9 +1,10 @@
 """Calls a tool: access, inspection of the arguments, the call to the server, inspection of the result, record."""
 
 import asyncio
+import contextlib
 import hashlib
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
 
 import msgspec
 import structlog
@@ -25,8 +26,8 @@ from gatehouse.engine.mcp.headers import parameter_headers
 from gatehouse.engine.mcp.messages import INPUT_RESPONSES, LEGACY, ClientMessage, encode
 from gatehouse.engine.mcp.recording import ToolCallState, record
 from gatehouse.engine.mcp.sessions import UpstreamSessions, owner
-from gatehouse.engine.mcp.upstream import Target, UpstreamFailed
-from gatehouse.engine.ports import Ports
+from gatehouse.engine.mcp.upstream import Result, Target, UpstreamFailed
+from gatehouse.engine.ports import Ports, Switches
 from gatehouse.engine.routing.attempts import CredentialRevoked, OutOfTouch
 from gatehouse.engine.stages.calls import (
     attribution,
@@ -41,6 +42,8 @@ from gatehouse.engine.stages.candidates import overrides
 from gatehouse.engine.verdict import ALLOW, Hold, MaybeVerdict, Refuse, Rewrite, Verdict, resolved
 from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
 from gatehouse.policy.mcp import McpServer, McpServerRecord, McpToolRecord
+
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -166,6 +169,8 @@ class ToolCalls:
         except TimeoutError:
             raise await self._error(UpstreamFailed("timeout"), call_request) from None
         except UpstreamFailed as failed:
+            if failed.reason == "server_ended" and ports.switches.mcp_stopped(server.record.id):
+                raise McpSwitchedOff from None
             raise await self._error(failed, call_request) from None
         finally:
             if state.sent:
@@ -208,28 +213,25 @@ class ToolCalls:
         x, server, switches = state.identified, state.server, self._ports.switches
         call_target, other_target = self.target(x, server, state), self.target(x, server)
         is_own_session = session_id is None and server.revision == LEGACY
-        for attempt in range(_MAX_SYNCHRONIZATIONS):
-            await switches.in_touch()
+
+        async def send() -> Result:
+            nonlocal session_id
+            if is_own_session:
+                session_id = await self.sessions.kept(x, other_target)
+            return await upstream.request(call_target, "tools/call", params, session_id=session_id, headers=headers)
+
+        for is_repeated in (False, True):
             try:
-                if is_own_session:
-                    session_id = await self.sessions.kept(x, other_target)
-                answer = await upstream.request(
-                    call_target, "tools/call", params, session_id=session_id, headers=headers
-                )
-            except OutOfTouch:
-                # Nothing was sent, because the gate runs before the first byte.
-                continue
+                return _valid((await in_touch(switches, send)).value)
             except UpstreamFailed as failed:
                 if failed.reason != "session_ended":
                     raise
                 if not is_own_session:
                     raise UnknownSession from None
                 self.sessions.forget(x, server, session_id)
-                if attempt:
+                if is_repeated:
                     raise
-                continue
-            return _valid(answer.value)
-        raise OutOfTouch
+        raise AssertionError("unreachable")
 
     async def _error(self, failed: UpstreamFailed, call_request: CallRequest) -> Refusal:
         """Return the error for the agent. The server's message is inspected, because it may contain any text."""
@@ -239,6 +241,17 @@ class ToolCalls:
             error = McpServerFailed(failed.rpc_message, reason=failed.reason)
             return await pipeline.ERROR_TEXT(call_request, error, self._ports)
         return McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason)
+
+
+async def in_touch(switches: Switches, send: Callable[[], Awaitable[T]]) -> T:
+    """Synchronize the switches if necessary, then send. `send` is repeated if its gate finds the switches out of date,
+    as it does after a pause of the process: nothing was sent then. Raises `OutOfTouch` if this fails repeatedly, and
+    the errors of `send`."""
+    for _ in range(_MAX_SYNCHRONIZATIONS):
+        await switches.in_touch()
+        with contextlib.suppress(OutOfTouch):
+            return await send()
+    raise OutOfTouch
 
 
 def _require_connection(x: CallRequest, ports: Ports) -> MaybeVerdict:

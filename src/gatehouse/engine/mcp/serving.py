@@ -1,6 +1,7 @@
 """Answers requests of agents to an MCP server (`/mcp/{server}`), or to all servers that the caller may use (`/mcp`)."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -8,7 +9,7 @@ import structlog
 from gatehouse.engine import pipeline
 from gatehouse.engine.exchange import Answer, CheckedCaller, Identified, ReadBody, Received
 from gatehouse.engine.mcp import listing, messages, upstream
-from gatehouse.engine.mcp.calling import ToolCalls, checked_name
+from gatehouse.engine.mcp.calling import ToolCalls, checked_name, in_touch
 from gatehouse.engine.mcp.errors import (
     McpConnectionRequired,
     McpServerFailed,
@@ -145,9 +146,9 @@ class ToolServer:
         if record.revision == MODERN:
             return None
         self._require_on(server)
-        await self._ports.switches.in_touch()
+        begin = partial(self.calls.sessions.begin, x, self.calls.target(x, record))
         try:
-            return await self.calls.sessions.begin(x, self.calls.target(x, record))
+            return await in_touch(self._ports.switches, begin)
         except UpstreamFailed as failed:
             raise McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason) from None
 
@@ -160,9 +161,9 @@ class ToolServer:
         if session_id is None:
             raise UnknownSession
         self._require_on(server)
-        await self._ports.switches.in_touch()
+        end = partial(upstream.end_session, self.calls.target(x, record), session_id)
         try:
-            await upstream.end_session(self.calls.target(x, record), session_id)
+            await in_touch(self._ports.switches, end)
         except UpstreamFailed as failed:
             raise McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason) from None
         return Answer(status=200, headers={})

@@ -15,9 +15,11 @@ from gatehouse.engine.mcp import upstream
 from gatehouse.engine.mcp.messages import IDENTITY, LEGACY
 from gatehouse.engine.mcp.upstream import Result, Target, UpstreamFailed
 from gatehouse.engine.ports import Ports
+from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.mcp import McpServerRecord
 
-#: maximum number of sessions that a worker keeps; the least recently used one is forgotten
+#: Maximum number of sessions that a worker keeps. If there are more, the least recently used one of the organization
+#: with the most sessions is forgotten, so an organization cannot make the sessions of a smaller one be forgotten.
 _MAX_SESSIONS: Final = 10_000
 _IDLE_SECONDS: Final = 30 * 60.0
 
@@ -55,7 +57,9 @@ class UpstreamSessions:
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
-        self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+        #: by organization
+        self._kept: dict[TenantId, OrderedDict[bytes, _Kept]] = {}
+        self._count = 0
 
     async def begin(self, x: Identified, target: Target) -> str | None:
         """Begin a session, and return its id for the agent, or None if the server has no sessions. Raises
@@ -72,23 +76,43 @@ class UpstreamSessions:
         """Return the session that this worker keeps for the caller. Begin one if there is none. Returns None if the
         server has no sessions. Raises `UpstreamFailed`, and the errors of the gate."""
         key, now = owner(x, target.record), self._ports.clock.monotonic()
-        entry = self._kept.get(key)
+        tenant_id = x.policy.tenant_id
+        entry = self._get(tenant_id, key)
         if entry is None or entry.used + _IDLE_SECONDS < now:
             begun = (await initialize(target)).session_id
-            current = self._kept.get(key)
-            if current is None or current is entry:
-                current = self._kept[key] = _Kept(begun, now)
+            current = self._get(tenant_id, key)
             # If a concurrent call has begun a session meanwhile, all calls of the caller use that session.
+            if current is None or current is entry:
+                current = _Kept(begun, now)
             entry = current
         entry.used = now
-        self._kept.move_to_end(key)
-        while len(self._kept) > _MAX_SESSIONS:
-            self._kept.popitem(last=False)
+        self._put(tenant_id, key, entry)
         return entry.session_id
 
     def forget(self, x: Identified, server: McpServerRecord, session_id: str | None) -> None:
         """Forget this session of the caller. A newer session, begun by a concurrent call, is kept."""
-        key = owner(x, server)
-        entry = self._kept.get(key)
+        key, tenant_id = owner(x, server), x.policy.tenant_id
+        entry = self._get(tenant_id, key)
         if entry is not None and entry.session_id == session_id:
-            del self._kept[key]
+            self._remove(tenant_id, key)
+
+    def _get(self, tenant_id: TenantId, key: bytes) -> _Kept | None:
+        own = self._kept.get(tenant_id)
+        return None if own is None else own.get(key)
+
+    def _put(self, tenant_id: TenantId, key: bytes, entry: _Kept) -> None:
+        """Keep a session as the most recently used one of its organization."""
+        own = self._kept.setdefault(tenant_id, OrderedDict())
+        self._count += key not in own
+        own[key] = entry
+        own.move_to_end(key)
+        while self._count > _MAX_SESSIONS:
+            largest = max(self._kept, key=lambda one: len(self._kept[one]))
+            self._remove(largest, next(iter(self._kept[largest])))
+
+    def _remove(self, tenant_id: TenantId, key: bytes) -> None:
+        own = self._kept[tenant_id]
+        del own[key]
+        self._count -= 1
+        if not own:
+            del self._kept[tenant_id]

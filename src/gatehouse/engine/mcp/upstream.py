@@ -53,6 +53,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "process_failed": "Its process could not be started, or ended soon after its start. Try again later.",
     "process_ended": "Its process ended before the answer was complete.",
     "not_running": "Its process was ended before the call was sent. Try again.",
+    "server_ended": "An administrator has switched it off, removed it or changed it, which has ended its process.",
     "too_many_processes": "The organization or the machine has the maximum number of processes of servers.",
     "command_not_offered": "The operator no longer offers its command, or one of its variables, to the organization.",
     "owner_unavailable": "The process that runs stdio servers does not answer.",

@@ -54,6 +54,11 @@ class BuiltFile:
         return self._path.with_name(self._path.name + suffix)
 
 
+def is_built() -> bool:
+    """Return whether this installation has the files of the console."""
+    return (BUILT / INDEX).is_file()
+
+
 def built_files(folder: Path = BUILT) -> dict[str, BuiltFile]:
     """Return the files of a folder by their path in it. Empty if the console is not built. Only these files are served,
     so a request cannot name any other file."""

@@ -57,6 +57,19 @@ SEALED: Final = (
         lambda tenant, server: sealing_context(tenant, mcp_environment_key(server)),
     ),
     SealedColumn("mcp_connections", ("tenant_id", "server_id", "user_id"), "sealed_tokens", tokens_context),
+    # Several rows may have the same context, so the key has the id too.
+    SealedColumn(
+        "mcp_revocations",
+        ("tenant_id", "server_id", "user_id", "id"),
+        "sealed_tokens",
+        lambda tenant, server, user, _: tokens_context(tenant, server, user),
+    ),
+    SealedColumn(
+        "mcp_revocations",
+        ("tenant_id", "server_id", "id"),
+        "sealed_client_secret",
+        lambda tenant, server, _: sealing_context(tenant, mcp_client_key(server)),
+    ),
     SealedColumn("mcp_consents", ("tenant_id", "server_id", "user_id"), "sealed_verifier", verifier_context),
     # Each conversation, batch, file and sample has its own key, which seals its texts.
     SealedColumn("conversations", ("id",), "sealed_key", key_context),

@@ -32,6 +32,7 @@ MODULES: Final = (
     "gatehouse.platform.access.mail_test.service",
     "gatehouse.platform.records.archive.jobs",
     "gatehouse.platform.operations.webhooks.delivering",
+    "gatehouse.platform.mcp.connections.revocations",
 )
 
 #: The listeners that receive the events of the outbox.

@@ -1,5 +1,6 @@
 """The child processes of the supervisor: starts them, restarts them with backoff, and stops them."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Final
 
 import structlog
 
+from gatehouse.engine.mcp.stdio.authentication import KEY
 from gatehouse.foundation import metrics
 from gatehouse.foundation.processes.children import Forked
 from gatehouse.foundation.storage import embedded
@@ -118,7 +120,12 @@ def stdio_process() -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-P", "-m", "gatehouse.engine.mcp.stdio"]
     # Its servers have the same user and can read its environment, so it gets no secret.
     environment = {name: os.environ[name] for name in _STDIO_ENVIRONMENT if name in os.environ}
-    return subprocess.Popen(command, env=environment)  # noqa: S603 - a constant command
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE)  # noqa: S603 - a constant command
+    assert process.stdin is not None
+    # The key fits into the pipe, so this does not wait for the process.
+    with contextlib.suppress(OSError), process.stdin:
+        process.stdin.write(KEY)
+    return process
 
 
 def detection_process() -> "subprocess.Popen[bytes]":

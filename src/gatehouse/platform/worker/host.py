@@ -10,7 +10,7 @@ import structlog
 from gatehouse.detection.service.client import DetectionClient
 from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.engine.dlp.turns import SCHEDULER
-from gatehouse.engine.mcp.stdio.client import open_client
+from gatehouse.engine.mcp.stdio.client import StdioClient, open_client
 from gatehouse.engine.measures import tokenizers
 from gatehouse.engine.measures.latency import Latencies
 from gatehouse.engine.ports import Counters, Ports
@@ -148,7 +148,7 @@ class PlatformHost:
             guard,
             max_per_provider=settings.connections_per_provider,
         )
-        self.stdio = open_client(settings.gatehouse_home, settings.mcp_stdio_commands)
+        self.stdio = _open_stdio(settings, self.replica)
         self.receivers = Receivers(guard)
         self.resolver: TxtResolver = SystemResolver()
         self._parts = contextlib.AsyncExitStack()
@@ -314,3 +314,11 @@ class PlatformHost:
         while True:
             await asyncio.sleep(_PURGE_INTERVAL_SECONDS)
             self._local.purge()
+
+
+def _open_stdio(settings: Settings, replica: Replica) -> StdioClient | None:
+    """Return the client of the stdio servers, which ends the processes of changed servers; None without commands."""
+    client = open_client(settings.gatehouse_home, settings.mcp_stdio_commands)
+    if client is not None:
+        replica.stdio_changed = client.end_obsolete
+    return client

@@ -179,7 +179,7 @@ async def test_a_changed_server_ends_consents_and_connections(
     await connect(upstream, visitor, "ada")
     pending = upstream.consent(await begin(visitor))
     changed = await tenant.admin.client.patch(
-        f"{BASE}/{server['id']}", json={"user_oauth": user_oauth(client_id="another")}
+        f"{BASE}/{server['id']}", json={"user_oauth": user_oauth(upstream.origin, client_id="another")}
     )
     assert changed.status_code == 200, changed.text
     assert await status_of(ada) == "not_connected"
@@ -219,11 +219,15 @@ async def test_a_server_has_one_credential_and_complete_endpoints(
     async with token_endpoint() as endpoint:
         client = {"token_url": endpoint.url, "client_id": "a", "client_secret": "b"}
         cases = [
-            ({"oauth": client, "user_oauth": user_oauth()}, "user_oauth"),
-            ({"header": {"name": "X-Key", "value": "a"}, "user_oauth": user_oauth()}, "user_oauth"),
-            ({"user_oauth": user_oauth(authorization_url="https://a.test/authorize")}, "user_oauth.token_url"),
-            ({"user_oauth": user_oauth(issuer="http://169.254.169.254")}, "user_oauth.issuer"),
-            ({"user_oauth": user_oauth(client_id="")}, "user_oauth.client_id"),
+            ({"oauth": client, "user_oauth": user_oauth(upstream.origin)}, "user_oauth"),
+            ({"header": {"name": "X-Key", "value": "a"}, "user_oauth": user_oauth(upstream.origin)}, "user_oauth"),
+            (
+                {"user_oauth": user_oauth(upstream.origin, authorization_url="https://a.test/authorize")},
+                "user_oauth.token_url",
+            ),
+            ({"user_oauth": user_oauth("http://169.254.169.254")}, "user_oauth.issuer"),
+            ({"user_oauth": user_oauth(upstream.origin, client_id="")}, "user_oauth.client_id"),
+            ({"user_oauth": {"client_id": "public"}}, "user_oauth.issuer"),
         ]
         for fields, field in cases:
             answer = await tenant.admin.client.post(BASE, json={"name": "other", "url": upstream.url, **fields})

@@ -124,15 +124,12 @@ async def test_a_token_without_a_refresh_token_is_used_until_it_expires(
     assert renewals(upstream) == 0
 
 
-async def test_a_user_disconnects_and_the_tokens_are_revoked(
+async def test_a_user_disconnects(
     platform: RunningPlatform, tenant: Tenant, upstream: AccountServer, server: dict[str, Any], ada: Member
 ) -> None:
     assert await outcome(ada) == (200, None)
-    refresh_token = next(token for token in upstream.refresh if token.startswith("ada"))
     assert (await ada.client.delete(f"{OWN}/{server['id']}")).status_code == 204
     assert await outcome(ada) == (403, "mcp_connection_required")
-    await platform.host.later.settle()
-    assert [form["token"] for form in upstream.revoked] == [refresh_token]
     (event,) = await platform.audit(tenant, "mcp_connection.deleted")
     assert (event["actor_id"], event["details"]["user_id"]) == (str(ada.id), str(ada.id))
     missing = await ada.client.delete(f"{OWN}/{server['id']}")

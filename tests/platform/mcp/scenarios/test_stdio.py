@@ -15,7 +15,7 @@ from tests.platform.mcp.scenarios.test_calls import add_rule
 from tests.platform.mcp.scenarios.test_official_sdk import connected
 from tests.support.mcp_servers import BASE, approve, call, grant, recorded, refresh, tools
 from tests.support.platform import RunningPlatform, Tenant
-from tests.support.stdio_servers import RunningOwner, command, owner
+from tests.support.stdio_servers import RunningOwner, command, owner, wait_until_dead
 
 from gatehouse.foundation.ids import new_id
 
@@ -41,8 +41,12 @@ async def running(platform: RunningPlatform) -> AsyncIterator[RunningOwner]:
     with tempfile.TemporaryDirectory(prefix="gh", dir="/tmp") as home:
         async with owner(Path(home), commands) as running:
             platform.host.stdio = platform.host.ports.stdio = running.client
+            ignore, platform.host.replica.stdio_changed = (
+                platform.host.replica.stdio_changed, running.client.end_obsolete,
+            )  # fmt: skip
             yield running
             platform.host.stdio = platform.host.ports.stdio = None
+            platform.host.replica.stdio_changed = ignore
 
 
 async def add(tenant: Tenant, name: str = "script", **stdio: Any) -> dict[str, Any]:
@@ -191,16 +195,55 @@ async def test_a_call_reaches_the_process_of_its_caller_and_is_recorded(
     assert {event["outcome"] for event in events} == {"success"}
 
 
-async def test_a_kill_switch_stops_calls_to_a_running_process(
+async def test_a_kill_switch_ends_the_process_and_its_calls(
     platform: RunningPlatform, tenant: Tenant, running: RunningOwner
 ) -> None:
     server = await add(tenant)
     user = platform.client(await platform.new_key(tenant.user))
     assert text_of(await call(user, "script", "echo", text="a")) == "a"
+    processes = running.descendants()
+    waiting = asyncio.create_task(call(user, "script", "sleep"))
+    await asyncio.sleep(0.5)
+    assert not waiting.done()
     await tenant.admin.client.post(f"{BASE}/{server['id']}/disable", json={"reason": "security_event"})
+    answer = await waiting
+    assert (answer.status_code, answer.json()["error"]["data"]["code"]) == (503, "mcp_switched_off")
+    await wait_until_dead(processes)
     assert (await call(user, "script", "echo", text="b")).status_code == 503
+    assert running.descendants() == []
+    (event,) = [one for one in await recorded(platform, tenant) if one["details"]["tool"] == "sleep"]
+    assert event["outcome"] == "error"
     await tenant.admin.client.post(f"{BASE}/{server['id']}/enable")
+    assert text_of(await call(user, "script", "state"))["texts"] == []
+
+
+@pytest.mark.parametrize("change", ["value", "removal"])
+async def test_a_change_or_the_removal_of_a_server_ends_the_process_and_its_calls(
+    change: str, platform: RunningPlatform, tenant: Tenant, running: RunningOwner
+) -> None:
+    server = await add(tenant)
+    user = platform.client(await platform.new_key(tenant.user))
+    assert text_of(await call(user, "script", "echo", text="a")) == "a"
+    # Other fields do not end it.
+    path = f"{BASE}/{server['id']}"
+    await tenant.admin.client.patch(path, json={"description": "Scripts", "timeout_ms": 20_000})
     assert text_of(await call(user, "script", "state"))["texts"] == ["a"]
+    processes = running.descendants()
+    waiting = asyncio.create_task(call(user, "script", "sleep"))
+    await asyncio.sleep(0.5)
+    if change == "value":
+        body = {"stdio": {"command": "script", "environment": {"TOKEN": "another"}}}
+        assert (await tenant.admin.client.patch(path, json=body)).status_code == 200
+    else:
+        assert (await tenant.admin.client.delete(path)).status_code == 204
+    answer = (await waiting).json()["error"]
+    await wait_until_dead(processes)
+    if change == "value":
+        assert answer["data"]["code"] == "mcp_server_failed"
+        assert "switched it off, removed it or changed it" in answer["message"]
+        assert text_of(await call(user, "script", "digest")) == digest("another")
+    else:
+        assert answer["data"]["code"] == "mcp_switched_off"
 
 
 async def test_a_kill_switch_stops_a_call_whose_process_is_starting(

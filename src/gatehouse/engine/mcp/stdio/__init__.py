@@ -4,6 +4,7 @@
     owner      the process that owns all servers of this machine (`python -m gatehouse.engine.mcp.stdio`)
     pool       which servers run, how many, and for how long
     server     one server: its messages, within bounds
+    authentication   of workers and the owner to each other
     launcher   the parent of one server: sets its limits, measures it, and kills all of its descendants
 
 Workers do not start servers themselves, because they must not block, and because several workers use the same server.

@@ -14,6 +14,7 @@ import structlog
 
 from gatehouse.engine.mcp.messages import MODERN
 from gatehouse.engine.mcp.stdio import wire
+from gatehouse.engine.mcp.stdio.authentication import KEY, NotAuthenticated, prove_worker
 from gatehouse.engine.mcp.stdio.commands import Commands, read_commands
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest, ReplyTooLarge
@@ -51,6 +52,7 @@ class StdioClient:
         self._connecting = asyncio.Lock()
         self._writer: asyncio.StreamWriter | None = None
         self._task: asyncio.Task[None] | None = None
+        self._telling: set[asyncio.Task[None]] = set()
 
     def outbound(
         self, tenant_id: TenantId, server: McpServerRecord, environment: Mapping[str, str], owner: bytes
@@ -63,12 +65,36 @@ class StdioClient:
             server=str(server.id),
             command=server.stdio.command,
             environment=dict(environment),
+            definition=server.stdio.definition,
             caller=hashlib.sha256(owner).digest(),
             is_legacy=False,
         )
         return _ServerOutbound(self, prepare)
 
+    def end_obsolete(self, current: dict[str, str | None], is_complete: bool) -> None:
+        """Make the owner end the processes of changed servers (see `wire.EndObsolete`), without waiting. The message is
+        sent before any later request of this worker."""
+        message = wire.EndObsolete(next(self._numbers), current, is_complete)
+        if self._writer is not None:
+            self._tell(self._writer, message)
+            return
+        task = asyncio.create_task(self._tell_later(message), name="end obsolete stdio servers")
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def _tell_later(self, message: wire.EndObsolete) -> None:
+        # If the owner does not answer, it has no processes, or ends them when it is killed.
+        with contextlib.suppress(ProcessFailed):
+            self._tell(await self._connected(), message)
+
+    def _tell(self, writer: asyncio.StreamWriter, message: wire.EndObsolete) -> None:
+        try:
+            _write(writer, wire.framed(message))
+        except (ProcessFailed, frames.TooLong):
+            log.warning("mcp_stdio.not_ended")
+
     async def stop(self) -> None:
+        await cancel_all(*self._telling)
         if self._task is not None:
             await cancel_all(self._task)
 
@@ -107,7 +133,8 @@ class StdioClient:
                 try:
                     with frames.reachable(self._socket) as address:
                         reader, writer = await asyncio.open_unix_connection(address)
-                except OSError:
+                    await self._authenticate(reader, writer)
+                except (OSError, NotAuthenticated):
                     if time.monotonic() > deadline:
                         raise ProcessFailed("owner_unavailable") from None
                     await asyncio.sleep(_CONNECT_INTERVAL_SECONDS)
@@ -115,6 +142,13 @@ class StdioClient:
                     self._writer = writer
                     self._task = asyncio.create_task(self._read(reader, writer), name="stdio replies")
             return self._writer
+
+    async def _authenticate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await prove_worker(KEY, reader, writer)
+        except BaseException:
+            writer.close()
+            raise
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -64,6 +64,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     processes: Annotated[int, Meta(ge=1, le=1_000)] = 16
     #: maximum size of each file that a process writes
     file_mib: Annotated[int, Meta(ge=0, le=1024**2)] = 100
+    #: maximum size of all files in the process's own folder, and of all files that only its processes have open
+    folder_mib: Annotated[int, Meta(ge=1, le=1024**2)] = 500
     nice: Annotated[int, Meta(ge=0, le=19)] = 10
 
     def is_offered_to(self, organization: str) -> bool:

@@ -2,7 +2,7 @@
 
 The descriptor is a socket to the owner. The owner sends one line, a JSON object with the fields of `Launch`, and later
 the byte `T` to end the command gracefully. If the socket closes, as it does when the owner dies, everything is killed
-at once. At the end, the launcher sends the reason: `exit N`, `signal N`, `memory` or `processes`.
+at once. At the end, the launcher sends the reason: `exit N`, `signal N`, `memory`, `processes` or `folder`.
 
 The launcher adopts descendants whose parent has ended, so none escapes by forking twice or by starting a session. The
 launcher imports no other module of the package, and runs without site-packages, so that it starts fast and stays small.
@@ -33,6 +33,14 @@ _GRACE_SECONDS: Final = 2.0
 _GRACEFUL: Final = b"T"
 _MAX_DESCRIPTORS: Final = 65_536
 _MIB: Final = 1024**2
+_RLIMIT_MSGQUEUE: Final = 12
+#: interval of the measurements of files
+_FILES_INTERVAL_SECONDS: Final = 1.0
+#: Maximum number of files in the folder, and of open files that are measured. More files cannot be measured in time.
+_MAX_FILES: Final = 20_000
+_MAX_PIDS: Final = 100_000
+_BLOCK_BYTES: Final = 512
+_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - is read only
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _MAX_LINE_BYTES: Final = _MIB
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
@@ -96,6 +104,8 @@ def _become(launch: dict[str, Any], launcher: int) -> None:
         (resource.RLIMIT_NOFILE, launch["open_files"]),
         (resource.RLIMIT_FSIZE, launch["file_mib"] * _MIB),
         (resource.RLIMIT_CORE, 0),
+        # No message queues, whose memory could not be measured.
+        (_RLIMIT_MSGQUEUE, 0),
     ):
         _, inherited = resource.getrlimit(limit)
         value = bound if inherited == resource.RLIM_INFINITY else min(bound, inherited)
@@ -120,6 +130,7 @@ def _watch(child: int, control: socket.socket, launch: dict[str, Any]) -> str:
     poll.register(control, select.POLLIN)
     kill_at: float | None = None
     reason = ""
+    files = _Files(launch["own_folder"], launch["folder_mib"] * _MIB)
     while not reason:
         ready = {descriptor for descriptor, _ in poll.poll(_MEASURE_INTERVAL_SECONDS * 1000)}
         if ended in ready:
@@ -132,9 +143,10 @@ def _watch(child: int, control: socket.socket, launch: dict[str, Any]) -> str:
             _signal(child, signal.SIGTERM)
         if kill_at is not None and time.monotonic() >= kill_at:
             break
-        reason = _exceeded(launch)
+        reason = _exceeded(launch, files)
         _reap(child)
     status = _kill_all(child)
+    files.remove_shared()
     if reason:
         return reason
     code = os.waitstatus_to_exitcode(status)
@@ -148,12 +160,121 @@ def _is_graceful(control: socket.socket) -> bool:
         return False
 
 
-def _exceeded(launch: dict[str, Any]) -> str:
+class _Files:
+    """Measures what the descendants store: files in the folder, open files that were deleted, and shared memory."""
+
+    def __init__(self, folder: str, limit: int) -> None:
+        self._folder, self._limit = folder, limit
+        self._next_at = 0.0
+        #: Shared memory that a descendant has created and that still exists: paths of files, and ids of segments. It is
+        #: removed at the end.
+        self._shared: dict[str, tuple[int, int]] = {}
+        self._segments: set[int] = set()
+        self._pids: set[int] = set()
+        self._started_at = time.time()
+
+    def measure(self, processes: list[int]) -> tuple[bool, int]:
+        """Return whether the folder is too large, and the bytes of shared memory that no process has mapped."""
+        if len(self._pids) < _MAX_PIDS:
+            self._pids.update(processes)
+        open_files = self._open(processes)
+        memory = sum(size for is_memory, size in open_files.values() if is_memory) + self._left_memory(open_files)
+        memory += self._system_v(processes)
+        is_too_large = False
+        if time.monotonic() >= self._next_at:
+            deleted = sum(size for is_memory, size in open_files.values() if not is_memory)
+            is_too_large = self._in_folder() + deleted > self._limit
+            self._next_at = time.monotonic() + _FILES_INTERVAL_SECONDS
+        return is_too_large, memory
+
+    def remove_shared(self) -> None:
+        for path, place in self._shared.items():
+            with contextlib.suppress(OSError):
+                status = Path(path).lstat()
+                if (status.st_dev, status.st_ino) == place:
+                    Path(path).unlink()
+        for segment in self._segments:
+            _LIBC.shmctl(segment, 0, None)
+
+    def _open(self, processes: list[int]) -> dict[tuple[int, int], tuple[bool, int]]:
+        """Return the open files that are in memory or deleted, with their sizes. They count once, however many
+        processes have them open."""
+        sizes: dict[tuple[int, int], tuple[bool, int]] = {}
+        for pid in processes:
+            with contextlib.suppress(OSError):
+                for entry in Path(f"/proc/{pid}/fd").iterdir():
+                    with contextlib.suppress(OSError):
+                        target = str(entry.readlink())
+                        is_memory = target.startswith((f"{_SHARED_MEMORY}/", "/memfd:"))
+                        if not is_memory and not target.endswith(" (deleted)"):
+                            continue
+                        status = entry.stat()
+                        place = (status.st_dev, status.st_ino)
+                        sizes[place] = (is_memory, status.st_blocks * _BLOCK_BYTES)
+                        # A file that is older than the command belongs to somebody else.
+                        if target.startswith(_SHARED_MEMORY) and status.st_ctime >= self._started_at:
+                            self._shared[target] = place
+                            if len(self._shared) > _MAX_FILES:
+                                self._shared.pop(next(iter(self._shared)))
+        return sizes
+
+    def _left_memory(self, open_files: dict[tuple[int, int], tuple[bool, int]]) -> int:
+        """Return the bytes of files in shared memory that a descendant had open and has closed."""
+        size = 0
+        for path, place in list(self._shared.items()):
+            try:
+                status = Path(path).lstat()
+            except OSError:
+                del self._shared[path]
+                continue
+            if (status.st_dev, status.st_ino) == place and place not in open_files:
+                size += status.st_blocks * _BLOCK_BYTES
+        return size
+
+    def _system_v(self, processes: list[int]) -> int:
+        """Return the bytes of System V segments that a descendant has created."""
+        size = 0
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]:
+                fields = line.split()
+                segment, creator = int(fields[1]), int(fields[4])
+                # The number of a process that has ended may be that of another process now.
+                is_own = creator in processes or (creator in self._pids and not Path(f"/proc/{creator}").exists())
+                if is_own:
+                    self._segments.add(segment)
+                    size += int(fields[3])
+        return size
+
+    def _in_folder(self) -> int:
+        """Return the bytes of all files in the folder; more than the limit if they cannot be measured."""
+        size, count, pending = 0, 0, [self._folder]
+        while pending:
+            try:
+                entries = list(os.scandir(pending.pop()))
+            except FileNotFoundError:
+                continue
+            except OSError:
+                # A path that is too long, or a folder without permissions, could hide any number of files.
+                return self._limit + 1
+            count += len(entries)
+            if count > _MAX_FILES:
+                return self._limit + 1
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK_BYTES
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+        return size
+
+
+def _exceeded(launch: dict[str, Any], files: _Files) -> str:
     """Return the limit that the descendants together exceed, or an empty text."""
     processes = _descendants()
     if len(processes) > launch["processes"]:
         return "processes"
-    size = 0
+    is_too_large, size = files.measure(processes)
+    if is_too_large:
+        return "folder"
     for pid in processes:
         with contextlib.suppress(OSError, IndexError):
             size += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES

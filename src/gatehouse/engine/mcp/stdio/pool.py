@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -26,6 +27,8 @@ _MIN_IDLE_SECONDS: Final = 1.0
 _CHECK_INTERVAL_SECONDS: Final = 1.0
 #: maximum number of servers whose failures are remembered
 _MAX_PLACES: Final = 1_000
+#: maximum number of definitions that are remembered as obsolete
+_MAX_OBSOLETE: Final = 10_000
 
 #: organization, server, command, values of variables, caller. A process serves one key only, so the values and the
 #: state of one organization never reach another one.
@@ -33,8 +36,10 @@ _Key: TypeAlias = tuple[str, str, str, tuple[tuple[str, str], ...], bytes]
 
 
 class _Place(msgspec.Struct):
-    """The place of one server: its process, if it runs, and its failures in a row."""
+    """The place of one server: its process, if it runs, and its failures in a row. `definition` is that of the newest
+    caller."""
 
+    definition: str
     server: ServerProcess | None = None
     starting: asyncio.Task[ServerProcess] | None = None
     failures: int = 0
@@ -50,6 +55,9 @@ class ServerPool:
         self._places: OrderedDict[_Key, _Place] = OrderedDict()
         #: servers that run or are ending, by number
         self._servers: dict[int, ServerProcess] = {}
+        #: Servers and their former definitions, with None for a server that is off. A worker that does not know of a
+        #: change yet cannot start them again.
+        self._obsolete: OrderedDict[tuple[str, str | None], None] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -69,9 +77,10 @@ class ServerPool:
         command = self._commands.offered(question.command, question.organization)
         if command is None or not question.environment.keys() <= set(command.environment):
             raise ServerFailed("command_not_offered")
+        self._require_current(question)
         values = tuple(sorted(question.environment.items()))
         caller = b"" if command.shared else question.caller
-        place = self._place((question.organization, question.server, question.command, values, caller))
+        place = self._place((question.organization, question.server, question.command, values, caller), question)
         server = place.server
         if server is None or server.closed:
             if place.starting is None or place.starting.done():
@@ -93,8 +102,45 @@ class ServerPool:
             raise ServerFailed("not_running")
         return await server.send(body)
 
-    def _place(self, key: _Key) -> _Place:
-        place = self._places.setdefault(key, _Place())
+    @property
+    def numbers(self) -> set[int]:
+        """The numbers of the servers that run or are ending."""
+        return set(self._servers)
+
+    def end_obsolete(self, current: Mapping[str, str | None], *, is_complete: bool) -> None:
+        """Kill the processes of the servers in `current` that have another definition (see `wire.EndObsolete`). Their
+        requests in progress fail with `server_ended`."""
+        for server_id, definition in current.items():
+            self._obsolete.pop((server_id, definition), None)
+            if definition is None:
+                self._obsolete[server_id, None] = None
+            else:
+                self._obsolete.pop((server_id, None), None)
+        for (_, server_id, *_), place in self._places.items():
+            if (is_complete or server_id in current) and place.definition != current.get(server_id):
+                self._obsolete[server_id, place.definition] = None
+                self._obsolete.move_to_end((server_id, place.definition))
+        while len(self._obsolete) > _MAX_OBSOLETE:
+            self._obsolete.popitem(last=False)
+        for server in list(self._servers.values()):
+            if self._is_obsolete(server.name, server.definition):
+                server.stopped = True
+                server.close("server_ended")
+
+    def _require_current(self, question: Prepare) -> None:
+        if self._is_obsolete(question.server, question.definition):
+            raise ServerFailed("server_ended")
+
+    def _is_obsolete(self, server_id: str, definition: str) -> bool:
+        return (server_id, definition) in self._obsolete or (server_id, None) in self._obsolete
+
+    def _place(self, key: _Key, question: Prepare) -> _Place:
+        place = self._places.setdefault(key, _Place(question.definition))
+        if place.definition != question.definition:
+            # The same values were sealed again.
+            place.definition = question.definition
+            if place.server is not None:
+                place.server.definition = question.definition
         self._places.move_to_end(key)
         if len(self._places) > _MAX_PLACES:
             for old, other in self._places.items():
@@ -106,6 +152,7 @@ class ServerPool:
 
     async def _start(self, place: _Place, command: Command, question: Prepare) -> ServerProcess:
         await self._make_room(question.organization)
+        self._require_current(question)
 
         def on_end(server: ServerProcess) -> None:
             self._ended(place, server)
@@ -115,6 +162,7 @@ class ServerPool:
             number,
             question.organization,
             question.server,
+            definition=question.definition,
             command=command,
             values=question.environment,
             on_end=on_end,

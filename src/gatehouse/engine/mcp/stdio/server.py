@@ -60,6 +60,9 @@ class Launch(msgspec.Struct, kw_only=True):
     open_files: int
     processes: int
     file_mib: int
+    folder_mib: int
+    #: the folder whose size is measured, which is deleted at the end
+    own_folder: str
     nice: int
 
 
@@ -117,13 +120,15 @@ class ServerProcess:
         organization: str,
         name: str,
         *,
+        definition: str,
         command: Command,
         values: Mapping[str, str],
         on_end: Callable[["ServerProcess"], None],
         sweep: Callable[[], None],
     ) -> None:
         self.number, self.organization, self.command = number, organization, command
-        self._name, self._values, self._on_end = name, values, on_end
+        self.name, self.definition = name, definition
+        self._values, self._on_end = values, on_end
         self._sweep = sweep
         self._numbers = count(1)
         self._waiting: dict[int, asyncio.Future[RpcMessage]] = {}
@@ -163,6 +168,8 @@ class ServerProcess:
             open_files=command.open_files,
             processes=command.processes,
             file_mib=command.file_mib,
+            folder_mib=command.folder_mib,
+            own_folder=str(self._folder),
             nice=command.nice,
         )
         self._control, theirs = socket.socketpair()
@@ -358,23 +365,22 @@ class ServerProcess:
             self._write({"jsonrpc": "2.0", "id": request.id, **answer})
 
     async def _read_errors(self, stderr: asyncio.StreamReader) -> None:
-        """Read standard error, so that the server never waits for it. Log some lines if the operator permits it."""
-        secrets = [*self._values.values(), *self.command.fixed_environment.values()]
+        """Read standard error, so that the server never waits for it. Log some lines if the operator permits it and the
+        server has no values of variables: a value that a line contains in parts, or encoded, cannot be found."""
+        is_logged = self.command.log_stderr and not self._values and not self.command.fixed_environment
+        if self.command.log_stderr and not is_logged:
+            self._log("mcp_stdio.stderr_not_logged", reason="the server has values of variables")
         minute, lines = 0.0, 0
         while chunk := await stderr.read(_STDERR_CHUNK_BYTES):
             self._stderr_bytes += len(chunk)
             now = time.monotonic()
             if now - minute >= 60:
                 minute, lines = now, 0
-            if not self.command.log_stderr or lines >= _STDERR_LINES_PER_MINUTE:
+            if not is_logged or lines >= _STDERR_LINES_PER_MINUTE:
                 continue
-            text = chunk.decode("utf-8", "replace")
-            for secret in secrets:
-                if secret:
-                    text = text.replace(secret, "[value]")
-            for line in text.splitlines()[: _STDERR_LINES_PER_MINUTE - lines]:
+            for line in chunk.decode("utf-8", "replace").splitlines()[: _STDERR_LINES_PER_MINUTE - lines]:
                 lines += 1
                 self._log("mcp_stdio.stderr", text=line[:_STDERR_LINE_CHARACTERS])
 
     def _log(self, event: str, **fields: object) -> None:
-        log.info(event, organization=self.organization, server=self._name, **fields)
+        log.info(event, organization=self.organization, server=self.name, **fields)

@@ -25,13 +25,16 @@ class Prepare(_Message):
     command: str
     #: the organization's values of variables
     environment: dict[str, str]
+    #: identifies the command and the sealed values (`McpStdioRecord.definition`)
+    definition: str
     #: digest of the caller; servers that are not shared run once for each
     caller: bytes
     is_legacy: bool
 
 
 class Send(_Message):
-    """Sends a JSON-RPC message to the server with the number `process`."""
+    """Sends a JSON-RPC message to the server with the number `process`, which an earlier answer to this worker has
+    named."""
 
     process: int
     body: bytes
@@ -39,6 +42,14 @@ class Send(_Message):
 
 class CancelSend(_Message):
     """Cancels the request with this number. There is no answer."""
+
+
+class EndObsolete(_Message):
+    """Ends the processes of the servers in `current` that have another definition. None stands for a server that was
+    switched off or removed. With `is_complete`, a server that is absent was removed too. There is no answer."""
+
+    current: dict[str, str | None]
+    is_complete: bool
 
 
 class ServerReady(_Message):
@@ -57,7 +68,7 @@ class SendFailed(_Message):
     reason: str
 
 
-Question: TypeAlias = Prepare | Send | CancelSend
+Question: TypeAlias = Prepare | Send | CancelSend | EndObsolete
 Reply: TypeAlias = ServerReady | Answered | SendFailed
 
 _encode: Final = msgspec.msgpack.Encoder().encode

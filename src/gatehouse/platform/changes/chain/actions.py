@@ -54,6 +54,7 @@ ACTIONS: Final[dict[str, str]] = {
     "mcp_connection.failed": "A user's account at an MCP server was not connected.",
     "mcp_connection.ended": "An authorization server refused to renew a user's tokens. The user must connect again.",
     "mcp_connection.deleted": "A user's tokens for an MCP server were removed.",
+    "mcp_connection.not_revoked": "An authorization server did not revoke the tokens of a removed connection.",
     "mcp_switch.engaged": "The kill switch of an MCP server or of a tool was engaged.",
     "mcp_switch.released": "The kill switch of an MCP server or of a tool was released.",
     "gateway.request": "A model call went through the gateway, or was refused by it.",

@@ -29,6 +29,7 @@ from gatehouse.platform.live.replica.state import (
     LiveUser,
     Replica,
 )
+from gatehouse.policy.mcp import McpStdioRecord
 
 Keys = Sequence[str] | None
 Loader = Callable[[AsyncSession, Replica, Keys], Awaitable[None]]
@@ -221,6 +222,19 @@ async def mcp_switches(session: AsyncSession, replica: Replica, keys: Keys) -> N
     rows = await _rows(session, query, keys, "id")
     replica.mcp_callable -= {UUID(key) for key in keys or ()}
     replica.mcp_callable |= {row.id for row in rows if row.callable}
+    query = (
+        "SELECT id, stdio ->> 'command' AS command, sealed_environment, switched_off_at FROM mcp_servers"
+        " WHERE stdio IS NOT NULL"
+    )
+    current: dict[str, str | None] = {
+        str(row.id): None if row.switched_off_at else McpStdioRecord(row.command, row.sealed_environment).definition
+        for row in await _rows(session, query, keys, "id")
+    }
+    if keys is None:
+        replica.stdio_definitions = current
+        return
+    present = {str(row.id) for row in rows}
+    replica.stdio_changed({**current, **{key: None for key in keys if key not in present}}, False)
 
 
 async def provider_health(session: AsyncSession, replica: Replica, keys: Keys) -> None:

@@ -80,6 +80,10 @@ def _ignore(keys: Sequence[str] | None) -> None:
     del keys
 
 
+def _ignore_definitions(current: dict[str, str | None], is_complete: bool) -> None:
+    del current, is_complete
+
+
 class Replica:
     """The in-memory copy of one worker. Only the feed writes it. Each entry is replaced as a whole, so a reader never
     sees an incomplete entry."""
@@ -117,12 +121,18 @@ class Replica:
         self.news = ChangeNotifications()
         #: receives the keys of changed connections (topic `mcp_connection`), or None if any may have changed
         self.connections_changed: Callable[[Sequence[str] | None], None] = _ignore
+        #: the definitions of all stdio servers by id, as they were when all data was loaded; None if switched off
+        self.stdio_definitions: dict[str, str | None] = {}
+        #: receives the definitions of servers that may have changed, or None for those that were switched off or
+        #: removed, and whether these are all servers
+        self.stdio_changed: Callable[[dict[str, str | None], bool], None] = _ignore_definitions
 
     def become(self, other: "Replica") -> None:
         """Take over all data of `other`, except its revision and the objects on which users of this replica wait."""
-        own = {"revision", "decisions", "news", "connections_changed"}
+        own = {"revision", "decisions", "news", "connections_changed", "stdio_changed"}
         self.__dict__.update({name: value for name, value in vars(other).items() if name not in own})
         self.connections_changed(None)
+        self.stdio_changed({**self.stdio_definitions}, True)
 
     def put_key(self, digest: bytes, key: LiveKey) -> None:
         self.keys[digest] = key

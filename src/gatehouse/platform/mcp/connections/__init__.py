@@ -6,5 +6,5 @@
                            address or client
 
 Tokens belong to one user and one server. `tokens` reads, renews and caches them for calls; `consents` obtains them;
-`authorization_servers` are the requests to authorization servers.
+`revocations` revokes those of removed connections; `authorization_servers` are the requests to authorization servers.
 """

@@ -1,11 +1,15 @@
-"""Requests to the authorization servers of MCP servers: metadata (RFC 9728, RFC 8414), tokens (RFC 6749, RFC 7636,
-RFC 8707) and their revocation (RFC 7009). Answers have a maximum size and duration, redirects are not followed, and the
-egress guard checks every address."""
+"""Requests to the authorization servers of MCP servers: metadata (RFC 8414), tokens (RFC 6749, RFC 7636, RFC 8707) and
+their revocation (RFC 7009). Answers have a maximum size and duration, redirects are not followed, and the egress guard
+checks every address.
+
+The administrator names the authorization server. The metadata of the MCP server (RFC 9728) are not used, because the
+MCP server could then choose who gets the client's secret and the users' codes (RFC 9700, 4.4).
+"""
 
 import math
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -26,6 +30,9 @@ from gatehouse.policy.mcp import McpServerRecord, McpUserOAuthRecord, mcp_client
 
 T = TypeVar("T")
 
+#: `again`: the authorization server did not answer, or asks to send the request later
+Revocation: TypeAlias = Literal["done", "again", "refused"]
+
 #: Timeout of one request to an authorization server.
 REQUEST_TIMEOUT_SECONDS: Final = 4.0
 _MAX_ANSWER_BYTES: Final = 64 * 1024
@@ -34,7 +41,6 @@ _MAX_SCOPE_CHARACTERS: Final = 4_000
 _MAX_RENEWAL_SECONDS: Final = 300.0
 _MIN_RENEWAL_SECONDS: Final = MIN_LIFETIME_SECONDS + 15.0
 _MAX_LIFETIME_SECONDS: Final = 10 * 365 * 86_400.0
-_RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
 _SERVER_METADATA: Final = "/.well-known/oauth-authorization-server"
 _OPENID_METADATA: Final = "/.well-known/openid-configuration"
 _S256: Final = "S256"
@@ -70,11 +76,6 @@ class GrantRefused(Exception):
         self.is_final = is_final
 
 
-class _ResourceMetadata(msgspec.Struct):
-    resource: str
-    authorization_servers: list[str] = []
-
-
 class _ServerMetadata(msgspec.Struct):
     issuer: str
     authorization_endpoint: str
@@ -96,7 +97,6 @@ class _ErrorAnswer(msgspec.Struct):
     error: Any = None
 
 
-_resource_metadata: Final = msgspec.json.Decoder(_ResourceMetadata)
 _server_metadata: Final = msgspec.json.Decoder(_ServerMetadata)
 # Some servers send numbers as texts.
 _token_answer: Final = msgspec.json.Decoder(_TokenAnswer, strict=False)
@@ -119,7 +119,8 @@ class AuthorizationServers:
                 token_url=oauth.token_url, revocation_url=oauth.revocation_url, issuer=oauth.issuer,
                 sends_issuer=oauth.issuer is not None,
             )  # fmt: skip
-        issuer = oauth.issuer or await self._issuer_of(server)
+        if (issuer := oauth.issuer) is None:
+            raise ConsentRefused("no_issuer")
         metadata = await self._metadata_of(server, issuer)
         if _S256 not in metadata.code_challenge_methods_supported:
             raise ConsentRefused("no_pkce")
@@ -160,15 +161,23 @@ class AuthorizationServers:
 
     async def revoke(
         self, server: McpServerRecord, oauth: McpUserOAuthRecord, secret: str | None, url: str, tokens: StoredTokens
-    ) -> bool:
-        """Revoke the tokens of a user. Returns whether the authorization server has confirmed it."""
-        form = {"token": tokens.refresh_token or tokens.access_token}
-        form["token_type_hint"] = "access_token" if tokens.refresh_token is None else "refresh_token"
-        try:
-            status, _ = await self._post(server, oauth, secret, url, form)
-        except OutboundFailed:
-            return False
-        return status == 200
+    ) -> Revocation:
+        """Revoke the tokens of a user, and return the result for all of them. An authorization server need not revoke
+        the access token with the refresh token, so both are sent."""
+        for value, kind in ((tokens.refresh_token, "refresh_token"), (tokens.access_token, "access_token")):
+            if value is None:
+                continue
+            form = {"token": value, "token_type_hint": kind}
+            try:
+                status, body = await self._post(server, oauth, secret, url, form)
+            except OutboundFailed:
+                return "again"
+            if status == 429 or status >= 500:
+                return "again"
+            # A server need not be able to revoke both kinds.
+            if status != 200 and _error_of(body) != "unsupported_token_type":
+                return "refused"
+        return "done"
 
     async def _tokens(
         self, server: McpServerRecord, oauth: McpUserOAuthRecord, secret: str | None, url: str, form: dict[str, str]
@@ -202,18 +211,6 @@ class AuthorizationServers:
             return reply.status, await reply.read(_MAX_ANSWER_BYTES)
         finally:
             await reply.close()
-
-    async def _issuer_of(self, server: McpServerRecord) -> str:
-        """Return the first authorization server that the MCP server names. Raises `ConsentRefused`."""
-        parts = urlsplit(server.url)
-        origin = f"{parts.scheme}://{parts.netloc}"
-        path = parts.path.rstrip("/") + (f"?{parts.query}" if parts.query else "")
-        for suffix, resources in ((path, {server.url}), ("", {server.url, origin, origin + "/"})):
-            metadata = await self._document(origin + _RESOURCE_METADATA + suffix, _resource_metadata, server)
-            # RFC 9728, 3.3: metadata of another resource must not be used.
-            if metadata is not None and metadata.resource in resources and metadata.authorization_servers:
-                return metadata.authorization_servers[0]
-        raise ConsentRefused("no_metadata")
 
     async def _metadata_of(self, server: McpServerRecord, issuer: str) -> _ServerMetadata:
         for url in _metadata_urls(issuer):

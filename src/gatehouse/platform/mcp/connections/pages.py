@@ -11,6 +11,7 @@ from gatehouse.platform.access.pages import page
 from gatehouse.platform.access.sign_in import paths
 from gatehouse.platform.access.sign_in.form_pages import redirect, render_form
 from gatehouse.platform.access.sign_in.posted_forms import Posted
+from gatehouse.platform.console.files import is_built
 from gatehouse.platform.mcp.connections import consents
 from gatehouse.platform.mcp.connections.errors import ConsentRefused
 from gatehouse.platform.mcp.connections.paths import CALLBACK, PREFIX
@@ -19,6 +20,7 @@ from gatehouse.platform.request.ports import TheHost
 router = APIRouter(include_in_schema=False)
 
 _PATH: Final = PREFIX + "/{server}"
+_CONNECTIONS: Final = f"{paths.CONSOLE}/connections"
 
 
 @router.get(_PATH)
@@ -48,7 +50,8 @@ async def begin_connection(request: Request, host: TheHost, server: str, form: P
 
 @router.get(_PATH + CALLBACK)
 async def finish_connection(request: Request, host: TheHost, server: str) -> Response:
-    """Receives the authorization server's answer. The response leads to a page without the answer in its address."""
+    """Receives the authorization server's answer. The response leads to a page without the answer in its address: the
+    console's list of connections, if the console is installed."""
     who = await consents.signed_in(request, host)
     if who is None:
         raise ConsentRefused("another_session")
@@ -58,4 +61,4 @@ async def finish_connection(request: Request, host: TheHost, server: str) -> Res
         answer = {}
     offered = await consents.offer(host, who, server)
     await consents.finish(consents.ConsentAnswer(request, host, who, offered, answer))
-    return redirect(f"{PREFIX}/{server}")
+    return redirect(_CONNECTIONS if is_built() else f"{PREFIX}/{server}")

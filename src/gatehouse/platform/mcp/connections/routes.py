@@ -10,7 +10,7 @@ from gatehouse.platform.mcp.connections import service
 from gatehouse.platform.mcp.connections.schemas import McpConnectionList, OwnMcpConnectionList
 from gatehouse.platform.mcp.servers.routes import LoadedMcpServer
 from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp, PersonReader, PersonWriter
-from gatehouse.platform.request.injected import InSplitTransactions, Session
+from gatehouse.platform.request.injected import Changing, Session
 from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(tags=["MCP servers"], responses=RESPONSES)
@@ -29,12 +29,12 @@ async def list_own_mcp_connections(caller: PersonReader, session: Session, host:
 
 @router.delete(_OWN + "/{server_id}", status_code=204)
 async def delete_own_mcp_connection(
-    caller: PersonWriter, server_id: Annotated[PathId, Path()], transactions: InSplitTransactions, host: TheHost
+    caller: PersonWriter, server_id: Annotated[PathId, Path()], change: Changing
 ) -> None:
-    """Removes your tokens for an MCP server, and revokes them if the authorization server supports it. After the
-    response no worker sends them."""
+    """Removes your tokens for an MCP server. After the response no worker sends them. Soon afterwards they are revoked
+    if the authorization server supports it."""
     assert caller.user_id is not None
-    await service.remove_own(transactions, host, server_id, caller.user_id)
+    await service.remove_own(change, server_id, caller.user_id)
 
 
 @router.get(_ALL, response_model=McpConnectionList)
@@ -50,9 +50,8 @@ async def delete_mcp_connection(
     caller: AdminStepUp,
     server_id: Annotated[PathId, Path()],
     connection_id: Annotated[PathId, Path()],
-    transactions: InSplitTransactions,
-    host: TheHost,
+    change: Changing,
 ) -> None:
-    """Removes a user's tokens for an MCP server, and revokes them if the authorization server supports it. After the
-    response no worker sends them."""
-    await service.remove(transactions, host, None if server_id is None else connection_id, server_id)
+    """Removes a user's tokens for an MCP server. After the response no worker sends them. Soon afterwards they are
+    revoked if the authorization server supports it."""
+    await service.remove(change, server_id, connection_id)

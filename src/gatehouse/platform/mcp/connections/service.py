@@ -3,24 +3,19 @@
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.engine.providers.authentication.renewal import NotAvailable
 from gatehouse.foundation import emails
 from gatehouse.foundation.http.lists import OffsetWindow, count_query
 from gatehouse.foundation.identity import Caller, TenantId
-from gatehouse.foundation.secrets.sealing import CannotOpen
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.mcp.connections import table
-from gatehouse.platform.mcp.connections.authorization_servers import AuthorizationServers, client_secret
 from gatehouse.platform.mcp.connections.errors import McpConnectionNotFound
 from gatehouse.platform.mcp.connections.paths import page_url
 from gatehouse.platform.mcp.connections.schemas import ConnectionStatus, McpConnection, OwnMcpConnection
-from gatehouse.platform.mcp.connections.table import ConnectionRow, StoredTokens, tokens_context
+from gatehouse.platform.mcp.connections.table import ConnectionRow
 from gatehouse.platform.mcp.servers.table import McpServerRow
-from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.platform.request.ports import Host
-from gatehouse.policy.mcp import McpServerRecord
 
 
 async def own(session: AsyncSession, host: Host, caller: Caller, tenant_id: TenantId) -> list[OwnMcpConnection]:
@@ -63,42 +58,24 @@ def _status(row: ConnectionRow) -> ConnectionStatus:
     return "ended" if row.sealed_tokens is None else "connected"
 
 
-async def remove_own(transactions: SplitTransactions, host: Host, server_id: UUID | None, user_id: UUID) -> None:
+async def remove_own(change: Change, server_id: UUID | None, user_id: UUID) -> None:
     """Remove a user's connection to a server. Raises `McpConnectionNotFound`."""
-    async with transactions.reading() as session:
-        row = None if server_id is None else await table.connection_of(session, server_id, user_id)
-    await remove(transactions, host, None if row is None else row.id)
+    row = None if server_id is None else await table.connection_of(change.session, server_id, user_id, lock=True)
+    await _remove(change, row)
 
 
-async def remove(
-    transactions: SplitTransactions, host: Host, connection_id: UUID | None, server_id: UUID | None = None
-) -> None:
-    """Remove a connection, and then revoke its tokens in the background. After the response no worker sends them. If
-    `server_id` is set, the connection must be to this server. Raises `McpConnectionNotFound`."""
-    async with transactions.changing() as change:
-        row = await change.session.get(ConnectionRow, connection_id, with_for_update=True) if connection_id else None
-        if row is None or (server_id is not None and row.server_id != server_id):
-            raise McpConnectionNotFound
-        server = await change.session.get(McpServerRow, row.server_id)
-        assert server is not None
-        await change.session.delete(row)
-        change.record("mcp_connection.deleted", "mcp_server", row.server_id, name=server.name, user_id=row.user_id)
-        change.touch("mcp_connection", f"{row.server_id}/{row.user_id}", urgent=True)
-        record = server.record
-    await host.later.run(revoke(host, row, record))
+async def remove(change: Change, server_id: UUID | None, connection_id: UUID | None) -> None:
+    """Remove a connection to this server. Raises `McpConnectionNotFound`."""
+    row = await change.session.get(ConnectionRow, connection_id, with_for_update=True) if connection_id else None
+    await _remove(change, None if row is None or row.server_id != server_id else row)
 
 
-async def revoke(host: Host, row: ConnectionRow, server: McpServerRecord) -> None:
-    """Revoke the tokens of a removed connection, if the authorization server supports it."""
-    oauth = server.user_oauth
-    if row.revocation_url is None or row.sealed_tokens is None or oauth is None or oauth.client_id != row.client_id:
-        return
-    context = tokens_context(row.tenant_id, row.server_id, row.user_id)
-    try:
-        tokens = msgspec.json.decode(host.sealer.open(row.sealed_tokens, context=context), type=StoredTokens)
-        secret = client_secret(host.sealer, row.tenant_id, server, oauth)
-    except (CannotOpen, NotAvailable):
-        return
-    await AuthorizationServers(host.outbound, host.receivers.guard).revoke(
-        server, oauth, secret, row.revocation_url, tokens
-    )
+async def _remove(change: Change, row: ConnectionRow | None) -> None:
+    """Remove a connection. After the response no worker sends the tokens. They are revoked in the background
+    (`revocations`)."""
+    server = None if row is None else await change.session.get(McpServerRow, row.server_id)
+    if row is None or server is None:
+        raise McpConnectionNotFound
+    await change.session.delete(row)
+    change.record("mcp_connection.deleted", "mcp_server", row.server_id, name=server.name, user_id=row.user_id)
+    change.touch("mcp_connection", f"{row.server_id}/{row.user_id}", urgent=True)

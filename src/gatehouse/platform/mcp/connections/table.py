@@ -5,14 +5,16 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import LargeBinary, Select, delete, select, text
+from sqlalchemy import FetchedValue, LargeBinary, Select, delete, select, text
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.access.users.table import UserRow
+from gatehouse.policy.mcp import McpServerRecord
 
 
 class ConnectionRow(TenantRow):
@@ -35,6 +37,23 @@ class ConnectionRow(TenantRow):
     updated_at: Mapped[datetime]
     #: the address of the user
     email: Mapped[str] = column_property(select(UserRow.email).where(UserRow.id == user_id).scalar_subquery())
+
+
+class RevocationRow(TenantRow):
+    """Tokens of a removed connection that are not revoked yet. The trigger of `mcp_connections` inserts these rows."""
+
+    __tablename__ = "mcp_revocations"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    server_id: Mapped[UUID]
+    user_id: Mapped[UUID]
+    server: Mapped[str]
+    server_url: Mapped[str]
+    user_oauth: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    sealed_client_secret: Mapped[str | None]
+    revocation_url: Mapped[str]
+    sealed_tokens: Mapped[str]
+    attempts: Mapped[int] = mapped_column(server_default=FetchedValue())
 
 
 class ConsentRow(TenantRow):
@@ -124,6 +143,23 @@ async def store_renewed(
 
 async def release(session: AsyncSession, connection_id: UUID, lease_end: datetime) -> None:
     await session.execute(_RELEASE, {"id": connection_id, "lease": lease_end})
+
+
+async def queue_revocation(session: AsyncSession, row: ConnectionRow, server: McpServerRecord, sealed: str) -> None:
+    """Queue the revocation of sealed tokens that were issued for a removed connection."""
+    oauth = server.user_oauth
+    assert oauth is not None
+    if row.revocation_url is None:
+        return
+    client = msgspec.to_builtins(oauth)
+    sealed_secret = client.pop("sealed_secret")
+    session.add(
+        RevocationRow(
+            id=new_id(), tenant_id=row.tenant_id, server_id=row.server_id, user_id=row.user_id, server=server.name,
+            server_url=row.server_url, user_oauth=client, sealed_client_secret=sealed_secret,
+            revocation_url=row.revocation_url, sealed_tokens=sealed,
+        )
+    )  # fmt: skip
 
 
 async def begin_consent(session: AsyncSession, values: dict[str, Any]) -> None:

@@ -242,10 +242,6 @@ class LiveUserTokens:
         if issued is None:
             raise NotAvailable("the consent has ended", is_refused=True)
         if not is_stored:
-            # The connection was removed meanwhile.
-            if row.revocation_url is not None:
-                secret = client_secret(self._sealer, row.tenant_id, server, oauth)
-                await self._servers.revoke(server, oauth, secret, row.revocation_url, issued.tokens)
             raise NotAvailable("the connection was removed", is_refused=True)
         return _token(issued.tokens, issued.expires_at)
 
@@ -278,8 +274,9 @@ class LiveUserTokens:
     async def _store(
         self, row: ConnectionRow, lease: datetime, issued: IssuedTokens | None, server: McpServerRecord
     ) -> bool:
-        """Store renewed tokens, or the end of the consent if `issued` is None, and tell the other workers. Returns
-        False if the connection was removed meanwhile. Raises `NotAvailable`."""
+        """Store renewed tokens, or the end of the consent if `issued` is None, and tell the other workers. If the
+        connection was removed meanwhile, queues the revocation of the tokens, and returns False. Raises
+        `NotAvailable`."""
         sealed = None
         times: tuple[datetime | None, datetime | None] = (None, None)
         if issued is not None:
@@ -294,6 +291,8 @@ class LiveUserTokens:
                     change.record(
                         "mcp_connection.ended", "mcp_server", row.server_id, name=server.name, user_id=row.user_id
                     )
+                if sealed is not None and not is_stored:
+                    await table.queue_revocation(session, row, server, sealed)
                 if is_stored:
                     change.touch("mcp_connection", f"{row.server_id}/{row.user_id}")
                 await change.commit()
@@ -321,8 +320,9 @@ class _RenewedElsewhere(Exception):
 
 
 def _is_for(row: ConnectionRow, server: McpServerRecord, oauth: McpUserOAuthRecord) -> bool:
-    """Return whether the user has consented to this server at this address, by this client."""
-    return (row.server_url, row.client_id) == (server.url, oauth.client_id)
+    """Return whether the user has consented to this server at this address, by this client, at this authorization
+    server."""
+    return (row.server_url, row.client_id, row.issuer) == (server.url, oauth.client_id, oauth.issuer)
 
 
 def _is_valid(row: ConnectionRow) -> bool:

@@ -70,7 +70,7 @@ async def switch_mcp_server_off(
     caller: Admin, server: LoadedMcpServer, body: DisableRequest, change: Changing, host: TheHost
 ) -> object:
     """Engages the kill switch of a server. After the response, only the workers under `pending` may still send calls to
-    it. Calls in flight finish."""
+    it. Calls in flight finish. The processes of a server over stdio end at once, and their calls fail."""
     propagation = await switching.switch(change, host, server, "mcp_server", body.reason)
     return switching.with_propagation(McpServer.model_validate(server), propagation)
 

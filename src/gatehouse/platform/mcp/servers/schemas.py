@@ -123,8 +123,8 @@ class UserOAuthShown(ResponseBody):
 
 class UserOAuth(Body):
     """The gateway as an OAuth client that acts for each user, after the user's consent (authorization code with PKCE).
-    Without `authorization_url` and `token_url`, the endpoints are those in the metadata of `issuer`, or of the
-    authorization server that the MCP server names (RFC 9728). The secret is sealed and never returned."""
+    Without `authorization_url` and `token_url`, the endpoints are those in the metadata of `issuer`, which is then
+    required. The secret is sealed and never returned."""
 
     client_id: ClientId
     client_secret: Annotated[
@@ -135,7 +135,10 @@ class UserOAuth(Body):
         ),
     ] = None  # fmt: skip
     scope: Scope | None = None
-    issuer: Annotated[EndpointUrl | None, Field(description="The authorization server (RFC 8414).")] = None
+    issuer: Annotated[
+        EndpointUrl | None,
+        Field(description="The authorization server (RFC 8414), which its answers must name if it supports RFC 9207."),
+    ] = None
     authorization_url: EndpointUrl | None = None
     token_url: EndpointUrl | None = None
     revocation_url: EndpointUrl | None = None

@@ -49,6 +49,10 @@ _OTHER_HOST: Final = (
 )
 _ONE_TRANSPORT: Final = "set exactly one of `url` and `stdio`"
 _KEPT_TRANSPORT: Final = "cannot be set or removed for this server: register another server"
+_NO_ISSUER: Final = (
+    "must be set, or `authorization_url` and `token_url`: otherwise the MCP server would choose who gets the client's"
+    " secret and the users' codes"
+)
 _SEVERAL: Final = "only one of `header`, `oauth` and `user_oauth` can be set: set the others to null"
 #: the fields of a server's credentials
 _CREDENTIALS: Final = ("header", "oauth", "user_oauth")
@@ -143,6 +147,9 @@ async def update(change: Change, host: Host, row: McpServerRow, body: McpServerU
         changes["stdio"], changes["sealed_environment"] = await _checked_stdio(change, host, row, stdio)
     if not changes:
         return row
+    ends_connections = "url" in changes or "user_oauth" in changes
+    # The users have consented to another address or client. Their tokens are revoked by the present client.
+    removed = await remove_connections(change.session, row.id) if ends_connections else 0
     row.assign(changes)
     _require_one_credential(row)
     if "url" in changes or (stdio is not None and stdio.command != command):
@@ -151,9 +158,8 @@ async def update(change: Change, host: Host, row: McpServerRow, body: McpServerU
             change.touch("mcp_switch", tool_id)
     await _flush(change.session)
     recorded = {name: value for name, value in changes.items() if not name.startswith("sealed_")}
-    if "url" in changes or "user_oauth" in changes:
-        # The users have consented to another address or client.
-        recorded["removed_connections"] = await remove_connections(change.session, row.id)
+    if ends_connections:
+        recorded["removed_connections"] = removed
         change.touch("mcp_connection", row.id, urgent=True)
     _record(change, "mcp_server.updated", row, **recorded)
     return row
@@ -204,6 +210,8 @@ async def _changed_clients(
 async def delete(change: Change, row: McpServerRow) -> None:
     for tool_id in await tool_ids(change.session, row.id):
         change.touch("mcp_switch", tool_id)
+    # Before the server, because their tokens are revoked by its client.
+    await remove_connections(change.session, row.id)
     await change.session.delete(row)
     _record(change, "mcp_server.deleted", row)
 
@@ -246,6 +254,8 @@ async def _sealed_client(
     settings = oauth.model_dump(exclude={"client_secret"})
     if (settings.get("authorization_url") is None) != (settings["token_url"] is None) and name == "user_oauth":
         raise InvalidServerField(f"{name}.token_url", "must be set together with `authorization_url`")
+    if name == "user_oauth" and settings["issuer"] is None and settings["token_url"] is None:
+        raise InvalidServerField(f"{name}.issuer", _NO_ISSUER)
     for url in ("token_url", "authorization_url", "revocation_url", "issuer"):
         if settings.get(url) is not None:
             checked = await _checked_url(change, host.receivers.guard, settings[url], f"{name}.{url}")

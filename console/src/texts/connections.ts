@@ -1,0 +1,25 @@
+/** The texts of the page with the user's accounts at MCP servers. */
+
+export const connectionTexts = {
+  title: "My connections",
+  text: "The MCP servers that need an account of yours. Calls of your agents use it, and nobody else's calls do.",
+  server: "MCP server",
+  status: "Status",
+  statuses: { connected: "Connected", ended: "Expired", not_connected: "Not connected" },
+  scope: "Scopes",
+  unknownScope: "not named",
+  since: "Connected",
+  never: "never",
+  empty: "No MCP server needs your account",
+  emptyText: "A server appears here if you may call its tools and it needs an account of yours.",
+  toTools: "Tools",
+  connect: "Connect",
+  connectTo: (server: string) => `Connect ${server}`,
+  connectAgain: "Connect again",
+  connectAgainTo: (server: string) => `Connect ${server} again`,
+  disconnect: "Disconnect",
+  disconnectFrom: (server: string) => `Disconnect ${server}`,
+  disconnectTitle: (server: string) => `Disconnect ${server}?`,
+  disconnectText: "Your tokens are deleted, and revoked where the server supports it. Calls of your agents are refused until you connect again.",
+  disconnected: (server: string) => `${server} was disconnected.`,
+} as const;
