@@ -88,7 +88,11 @@ def add_mcp_server(server: GatehouseServer, server_id: str, group: str, post: Ca
 def add_connection(server: GatehouseServer, admin: httpx2.Client, post: Callable[..., Any]) -> None:
     """Add a server that needs each user's account, and accounts of administrators, as if they had been connected."""
     server_id = post("/api/v1/admin/mcp/servers", name="tickets", url="https://8.8.8.8/mcp", access="open")["id"]
-    client = {"client_id": "gatehouse", "issuer": "https://8.8.8.8", "scope": "tickets:read"}
+    client = {
+        "client_id": "gatehouse", "scope": "tickets:read", "issuer": "https://8.8.8.8", "authorization_url": None,
+        "token_url": None, "revocation_url": None, "client_authentication": "client_secret_basic",
+        "sends_resource": True,
+    }  # fmt: skip
     update = "UPDATE mcp_servers SET revision = '2026-07-28', refreshed_at = now(), user_oauth = %s WHERE id = %s"
     server.sql(update, [json.dumps(client), server_id])
     server.sql(
