@@ -54,6 +54,8 @@ class RevocationRow(TenantRow):
     revocation_url: Mapped[str]
     sealed_tokens: Mapped[str]
     attempts: Mapped[int] = mapped_column(server_default=FetchedValue())
+    due_at: Mapped[datetime] = mapped_column(server_default=FetchedValue())
+    created_at: Mapped[datetime] = mapped_column(server_default=FetchedValue())
 
 
 class ConsentRow(TenantRow):
