@@ -178,7 +178,7 @@ def _is_copied(x: Exchange) -> bool:
     if call.dialect in COUNTING or size.fills_context:
         # Tools that the provider runs fill the context. They must not run twice.
         return False
-    if call.body.get("store") is True or call.options.keeps:
+    if call.body.get("store") is True or call.options.keeps or call.options.containers:
         # The provider would keep an answer that nobody can delete.
         return False
     if call.containers is not None and call.containers.providers:

@@ -18,6 +18,7 @@ from gatehouse.engine.exchange import Admitted, Cacheable, CachedAnswer, CallReq
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, dropped_fields
 from gatehouse.engine.verdict import ALLOW, Verdict
+from gatehouse.foundation.secrets.owned_ids import CONTAINER_PREFIX
 
 #: Largest request that is looked up and largest answer that is stored. Hashing or sealing larger ones would delay other
 #: requests.
@@ -27,6 +28,7 @@ MAX_CACHED_BYTES: Final = 1024**2
 #: Part of the key.
 _FORMAT: Final = "names of lost parts, answer"
 _SEPARATOR: Final = b"\n"
+_CONTAINER_SIGN: Final = CONTAINER_PREFIX.encode()
 
 _encoder = msgspec.json.Encoder()
 
@@ -39,7 +41,7 @@ def look(x: Admitted, ports: Ports) -> Verdict | Coroutine[Any, Any, Verdict | C
     if not TRAITS[x.call_request.call.dialect].is_cacheable:
         return ALLOW
     options = x.call_request.call.options
-    if options.keeps or options.previous is not None or options.references:
+    if options.keeps or options.previous is not None or options.references or options.containers:
         # The answer depends on what the provider keeps, or has ids that are bound to the caller.
         return ALLOW
     if x.call_request.body_bytes > MAX_CACHED_BYTES:
@@ -88,6 +90,9 @@ def keep(x: Exchange, ports: Ports) -> None:
         return
     call, collected = cacheable.admitted.call_request.call, cacheable.collected
     answer = b"".join(collected.blocks)
+    if call.options.public_container is not None and _CONTAINER_SIGN in answer:
+        # The id of the container is bound to the caller.
+        return
     if len(answer) <= MAX_CACHED_BYTES and ended_normally(call.dialect, answer, stream=call.stream):
         entry = lost.header(collected.lost_parts).encode() + _SEPARATOR + answer
         ports.cache.put(cacheable.key, entry, cacheable.seconds)
