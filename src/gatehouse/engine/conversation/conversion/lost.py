@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from gatehouse.engine.conversation.conversion.system_messages import has_later
+from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.form import (
     Document,
     EmbeddingsRequest,
@@ -25,6 +26,7 @@ MAX_NAMES: Final = 32
 MAX_CHARACTERS: Final = 512
 #: ends a header that does not name all lost fields
 _MORE: Final = "..."
+_any: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder()
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]{0,63}\Z")
 #: replaces a name that does not have the form of a field's name, because it could be any text
 _UNPRINTABLE: Final = "?"
@@ -94,8 +96,8 @@ def lost_fields(
 
 def usage_details(usage: bytes, kept: frozenset[str]) -> tuple[str, ...]:
     """Return the names of the numbers in a provider's usage that are above zero and not in `kept`. `usage` is JSON: an
-    object whose members are numbers and objects of numbers."""
-    decoded = msgspec.json.decode(usage)
+    object whose members are numbers and objects of numbers. Raises `NotConvertible`."""
+    decoded = decode(_any, usage)
     members = dict(decoded) if isinstance(decoded, dict) else {}
     for details in list(members.values()):
         if isinstance(details, dict):

@@ -1,7 +1,7 @@
 """Replaces the ids of containers in answers of the messages API by ids that are bound to the caller."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -13,6 +13,7 @@ _KEY: Final = b'"container"'
 _HOLDERS: Final = ("message", "delta")
 
 _members: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_string: msgspec.json.Decoder[str] = msgspec.json.Decoder(str)
 _encode: Final = msgspec.json.Encoder().encode
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -41,8 +42,7 @@ def _in_event(event: bytes, public_id: Callable[[str], str]) -> bytes:
             changed = True
     if not changed:
         return event
-    kind: Any = msgspec.json.decode(fields["type"]) if "type" in fields else None
-    return frame(_encode(fields), kind if isinstance(kind, str) else None)
+    return frame(_encode(fields), None if "type" not in fields else _text(fields["type"]))
 
 
 def _replaced(data: bytes, public_id: Callable[[str], str]) -> bytes | None:
@@ -51,11 +51,18 @@ def _replaced(data: bytes, public_id: Callable[[str], str]) -> bytes | None:
     container = None if fields is None or "container" not in fields else _read(bytes(fields["container"]))
     if fields is None or container is None or "id" not in container:
         return None
-    upstream_id: Any = msgspec.json.decode(container["id"])
-    if not isinstance(upstream_id, str):
+    upstream_id = _text(container["id"])
+    if upstream_id is None:
         return None
     container["id"] = msgspec.Raw(_encode(public_id(upstream_id)))
     return _encode({**fields, "container": msgspec.Raw(_encode(container))})
+
+
+def _text(value: msgspec.Raw) -> str | None:
+    try:
+        return _string.decode(value)
+    except _UNREADABLE:
+        return None
 
 
 def _read(data: bytes) -> dict[str, msgspec.Raw] | None:
