@@ -178,10 +178,10 @@ def _is_copied(x: Exchange) -> bool:
     if call.dialect in COUNTING or size.fills_context:
         # Tools that the provider runs fill the context. They must not run twice.
         return False
-    if call.body.get("store") is True or call.options.keeps or call.options.containers:
+    if call.body.get("store") is True or call.options.keeps:
         # The provider would keep an answer that nobody can delete.
         return False
-    if call.containers is not None and call.containers.providers:
+    if call.options.containers:
         # Only the provider of the container has it.
         return False
     return size.json_bytes + sum(len(file.data) for file in call.files) <= MAX_SHADOW_BODY_BYTES

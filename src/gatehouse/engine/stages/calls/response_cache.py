@@ -17,6 +17,7 @@ from gatehouse.engine.conversation.endings import ended_normally
 from gatehouse.engine.exchange import Admitted, Cacheable, CachedAnswer, CallRequest, CollectedAnswer, Exchange
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, dropped_fields
+from gatehouse.engine.stages.candidates.kill_switch import was_removed
 from gatehouse.engine.verdict import ALLOW, Verdict
 from gatehouse.foundation.secrets.owned_ids import CONTAINER_PREFIX
 
@@ -132,6 +133,7 @@ async def _may_still(x: Admitted, ports: Ports) -> bool:
     return (
         ports.switches.up_to_date()
         and not ports.switches.switched_off(identified.policy.tenant_id, x.chain[0])
+        and not was_removed(x.call_request, x.chain[0])
         and ports.credentials.still_good(identified.caller)
     )
 
