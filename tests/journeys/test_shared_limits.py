@@ -97,9 +97,7 @@ async def test_a_worker_avoids_a_credential_that_failed_in_the_other(
     name = provider_of(request)
     credentials = (await client.get(f"/api/admin/providers/{name}/credentials")).json()["credentials"]
     if len(credentials) == 1:
-        await ok(
-            client, "POST", f"/api/admin/providers/{name}/credentials", {"label": "second", "api_key": SECOND}
-        )
+        await ok(client, "POST", f"/api/admin/providers/{name}/credentials", {"label": "second", "api_key": SECOND})
     if failure == "refused":
         vendor.valid.remove(FIRST)
     else:

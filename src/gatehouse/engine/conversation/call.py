@@ -20,8 +20,8 @@ class KeptRequest(msgspec.Struct, frozen=True):
 
 
 class NativeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a call for a provider that has the client's API. The stage `response_state` makes them when it resolves
-    the ids in the call. Calls of Anthropic's messages have only the options about containers."""
+    """Options of a call for a provider that has the client's API. The stage `response_state` makes them when it
+    resolves the ids in the call. Calls of Anthropic's messages have only the options about containers."""
 
     #: whether the provider may keep the response
     keeps: bool = False

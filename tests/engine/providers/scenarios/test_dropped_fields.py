@@ -217,13 +217,24 @@ STREAMS_WITH_PARTS: list[tuple[str, list[bytes], list[str]]] = [
     (
         "anthropic",
         sse(
-            {"type": "message_start", "message": {"id": "x", "model": "m-1", "usage": {
-                "input_tokens": 3, "cache_creation_input_tokens": 5,
-                "cache_creation": {"ephemeral_1h_input_tokens": 5},
-            }}},
+            {
+                "type": "message_start",
+                "message": {
+                    "id": "x",
+                    "model": "m-1",
+                    "usage": {
+                        "input_tokens": 3,
+                        "cache_creation_input_tokens": 5,
+                        "cache_creation": {"ephemeral_1h_input_tokens": 5},
+                    },
+                },
+            },
             {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hi"}},
-            {"type": "message_delta", "delta": {"stop_reason": "stop_sequence", "stop_sequence": "END"},
-             "usage": {"output_tokens": 1, "server_tool_use": {"web_search_requests": 2}}},
+            {
+                "type": "message_delta",
+                "delta": {"stop_reason": "stop_sequence", "stop_sequence": "END"},
+                "usage": {"output_tokens": 1, "server_tool_use": {"web_search_requests": 2}},
+            },
             {"type": "message_stop"},
         ),
         ["answer.usage.ephemeral_1h_input_tokens", "answer.usage.web_search_requests", "answer.stop_sequence"],
@@ -233,10 +244,15 @@ STREAMS_WITH_PARTS: list[tuple[str, list[bytes], list[str]]] = [
         [
             *sse(
                 chunk({"content": "Hi"}, finish_reason="stop"),
-                {"id": "x", "choices": [], "usage": {
-                    "prompt_tokens": 9, "completion_tokens": 8,
-                    "completion_tokens_details": {"reasoning_tokens": 2, "rejected_prediction_tokens": 3},
-                }},
+                {
+                    "id": "x",
+                    "choices": [],
+                    "usage": {
+                        "prompt_tokens": 9,
+                        "completion_tokens": 8,
+                        "completion_tokens_details": {"reasoning_tokens": 2, "rejected_prediction_tokens": 3},
+                    },
+                },
             ),
             frame(b"[DONE]"),
         ],

@@ -73,9 +73,7 @@ class AnthropicMessages:
 
     def tap(self, call: ModelCall, model: str, provider: str = "") -> MessagesTap:
         public_container = call.options.public_container
-        return MessagesTap(
-            call.model, None if public_container is None else partial(public_container, provider, model)
-        )
+        return MessagesTap(call.model, None if public_container is None else partial(public_container, provider, model))
 
     def check_reply(self, body: bytes) -> Usage | None:
         return merged(None, reply.usage_in(body))
