@@ -122,12 +122,12 @@ async def test_a_refusal_of_a_port_is_returned_as_a_verdict(step: str) -> None:
         raise error
 
     ports: Any = SimpleNamespace(approvals=SimpleNamespace(decision=fail), spend=SimpleNamespace(reserve=fail))
-    decisions: list[bool] = []
+    decisions: list[str] = []
     if step == "approval":
         x: Any = SimpleNamespace(call=SimpleNamespace(dialect="openai_chat"))
         hold = Hold(Ask(reason="finding"), Forbidden("Not approved."), decisions.append)
         verdict = await pipeline.AWAIT_APPROVAL(x, hold, ports)
-        assert decisions == [False]
+        assert decisions == ["cancelled"]
     else:
         budgets = SimpleNamespace(of=lambda _: SimpleNamespace(budgets=()))
         x = SimpleNamespace(

@@ -186,10 +186,14 @@ async def test_events_of_an_approved_request_have_the_status_approved(
 
 async def test_a_restart_cancels_waiting_requests(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     """This is the last test, because it restarts the server."""
-    waiting_request = WaitingRequest(server, client)
-    approval = await waiting_request.until("pending")
+    requests = [WaitingRequest(server, client), WaitingRequest(server, client, stream=True)]
+    approvals = [await waiting_request.until("pending") for waiting_request in requests]
     assert server.stop() == 0
-    (result,) = await asyncio.gather(waiting_request.answer, return_exceptions=True)
-    assert result.status_code == 500 if isinstance(result, httpx2.Response) else isinstance(result, httpx2.HTTPError)
+    whole, streamed = [await waiting_request.answer for waiting_request in requests]
+    assert (whole.status_code, whole.headers["retry-after"]) == (503, "1")
+    assert whole.json()["error"]["code"] == "worker_stopping"
+    assert streamed.status_code == 200
+    assert '"code":"worker_stopping"' in streamed.text
     server.start()
-    assert (await client.get(f"{BASE}/{approval}")).json()["status"] == "cancelled"
+    for approval in approvals:
+        assert (await client.get(f"{BASE}/{approval}")).json()["status"] == "cancelled"

@@ -24,7 +24,7 @@ from gatehouse.engine.records.outcome import (
 )
 from gatehouse.engine.run import Engine
 from gatehouse.engine.stages.callers.maintenance import InMaintenance
-from gatehouse.engine.verdict import Ask
+from gatehouse.engine.verdict import ApprovalResult, Ask
 from gatehouse.foundation.counters import Claim, RateDecision
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.errors import Refusal, Unauthenticated
@@ -286,9 +286,9 @@ class EngineHarness:
 
     def settle(self, reserved: Reserved, spent: CallAmounts | None) -> None: ...
 
-    async def decision(self, x: CallRequest, ask: Ask) -> bool:
+    async def decision(self, x: CallRequest, ask: Ask) -> ApprovalResult:
         self.approval_questions.append(ask)
-        return self.approves
+        return "approved" if self.approves else "denied"
 
     def open(self, tenant_id: TenantId, key: str, sealed: str | None) -> Mapping[str, str]:
         return {} if sealed is None else {"api_key": sealed}

@@ -101,7 +101,10 @@ CLIENTS: Final[Mapping[str, Client]] = {
             *_both(RESPONSES, "Connect", "Responses"),
             *_both(MESSAGES, "Connect", "Messages"),
         )),
-        Client("llamaindex", "llama-index-llms-openai-like", tuple(_both(CHAT, "Connect"))),
+        Client("llamaindex", "llama-index-llms-openai-like", (
+            *_both(CHAT, "Connect"),
+            *_both(CHAT, "Connect", "Connect with the class OpenAI"),
+        )),
         Client("pydantic-ai", "pydantic-ai-slim", (
             *_both(CHAT, "Connect", "Chat completions"),
             *_both(RESPONSES, "Connect", "Responses"),

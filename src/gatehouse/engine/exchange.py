@@ -177,6 +177,8 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     sample: CallSample | None = None
     #: None for a model call
     called_tool: CalledTool | None = None
+    #: the organization's policies after the approvals of the call
+    later_policies: list[Snapshot] = []
     #: the results of the functions with the decorator `computed_once`, by function
     computed: dict[Callable[["CallRequest"], Any], Any] = {}
 

@@ -15,12 +15,13 @@ from gatehouse.engine.exchange import CallRequest, Exchange, Received
 from gatehouse.engine.measures.latency import Latencies
 from gatehouse.engine.rate_limits.selection import RateLimits
 from gatehouse.engine.records.tracing import Trace
-from gatehouse.engine.verdict import Ask
+from gatehouse.engine.verdict import ApprovalResult, Ask
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.counters import Claim, RateDecision
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.outbound import Outbound
+from gatehouse.foundation.processes.shared_times import SharedTimes
 from gatehouse.foundation.secrets.owned_ids import OwnedIds
 from gatehouse.policy.budgets import Budget, CallAmounts
 from gatehouse.policy.catalog import Candidate
@@ -155,10 +156,9 @@ class Journal(Protocol):
 class Approvals(Protocol):
     """Requests that wait for a person's decision (docs/approvals.md)."""
 
-    async def decision(self, x: CallRequest, ask: Ask) -> bool:
-        """Wait for a person's decision, at most `DLP_PROMPT_TIMEOUT_SECONDS`. Returns False if the request was denied,
-        or if nobody decided in time. Raises `Unavailable` if approvals are not available. The call is cancelled when
-        the client disconnects."""
+    async def decision(self, x: CallRequest, ask: Ask) -> ApprovalResult:
+        """Wait for a person's decision, at most `DLP_PROMPT_TIMEOUT_SECONDS`. Raises `Unavailable` if approvals are not
+        available. The call is cancelled when the client disconnects."""
 
 
 class Sampler(Protocol):
@@ -284,5 +284,7 @@ class Ports(msgspec.Struct, kw_only=True):
     workers: int = 1
     #: number of this worker, from 0 to `workers` - 1
     worker: int = 0
+    #: the ends of the cooldowns that the workers of this machine share (`routing.cooldowns`)
+    shared_cooldowns: SharedTimes = msgspec.field(default_factory=SharedTimes)
     #: the address of this host for clients, without a slash at the end; None if it is not known
     public_url: str | None = None

@@ -73,7 +73,8 @@ class Settlement:
         try:
             return await work
         except Refusal as error:
-            exchange.outcome = "error" if error.status >= 500 and exchange.attempts else "refused"
+            failed = isinstance(error, Internal) or (error.status >= 500 and exchange.attempts)
+            exchange.outcome = "error" if failed else "refused"
             return await self._failed(error, request)
         except (asyncio.CancelledError, ClientLeft):
             exchange.outcome, exchange.status = "cancelled", 499

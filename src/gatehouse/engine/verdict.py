@@ -6,7 +6,7 @@ end the request. Exceptions of the ports that it uses pass through.
 
 from collections.abc import Callable, Coroutine
 from types import CoroutineType
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -39,13 +39,18 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     direction: str = "input"
 
 
+#: The end of an approval: a person's decision, or `expired` if nobody decided in time, or `cancelled` if the request
+#: ended first.
+ApprovalResult: TypeAlias = Literal["approved", "denied", "expired", "cancelled"]
+
+
 class Hold:
     """The request waits for a person's decision. Without an approval, it ends with `denied`. `settled` is called with
-    the decision."""
+    the result."""
 
     __slots__ = ("ask", "denied", "settled")
 
-    def __init__(self, ask: Ask, denied: Refusal, settled: Callable[[bool], None] | None = None) -> None:
+    def __init__(self, ask: Ask, denied: Refusal, settled: Callable[[ApprovalResult], None] | None = None) -> None:
         self.ask = ask
         self.denied = denied
         self.settled = settled

@@ -18,7 +18,7 @@ from gatehouse.engine.dlp.turns import SCHEDULER
 from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.run import Engine
-from gatehouse.engine.verdict import Ask
+from gatehouse.engine.verdict import ApprovalResult, Ask
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock, iso
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.egress.guard import EgressGuard
@@ -77,7 +77,7 @@ class NoApprovals:
     """Implements the engine's `Approvals`. Approvers work at the platform, so every request that needs an approval is
     refused."""
 
-    async def decision(self, x: CallRequest, ask: Ask) -> bool:
+    async def decision(self, x: CallRequest, ask: Ask) -> ApprovalResult:
         raise OutpostApprovalUnavailable
 
 

@@ -60,8 +60,18 @@ async def test_a_bad_file_is_named_and_changes_nothing(
 async def test_organizations_are_checked(shell: Shell) -> None:
     unknown = await shell.run("update", "--tenant", "nobody-at-all")
     assert (unknown.exit_code, "there is no organization nobody-at-all" in unknown.output) == (1, True)
-    both = await shell.run("update", "--tenant", "default", "--all")
-    assert (both.exit_code, "exclude each other" in both.output) == (1, True)
+    for words in (["update"], ["remove", "openai"]):
+        both = await shell.run(*words, "--tenant", "default", "--all")
+        assert (both.exit_code, "exclude each other" in both.output) == (1, True)
+
+
+async def test_models_of_an_unknown_vendor_change_nothing(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "prices.toml"
+    path.write_text('[nobody.x]\nsource_url = "https://vendor.example"\nrecorded_on = 2026-11-01\n')
+    refused = await shell.run("update", "-f", str(path))
+    assert (refused.exit_code, "models of nobody" in refused.output) == (1, True)
+    removed = await shell.run("remove", "nobody")
+    assert (removed.exit_code, "there is no data of nobody" in removed.output) == (1, True)
 
 
 async def test_the_data_is_listed_and_exported(shell: Shell, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_fallbacks_are_the_gateways_own_and_never_sent_on(dialect):
     call = decode(dialect, fallbacks=["a/b", "c"])
     assert call.fallbacks == ("a/b", "c")
     assert "fallbacks" not in call.body
-    body, _ = DIALECTS[dialect].forward(call, "m")
+    body, _ = DIALECTS[dialect].forward(call, "m", "p")
     assert "fallbacks" not in body
 
 
@@ -189,7 +189,7 @@ def test_numbers_with_too_many_digits_are_marked_as_inexact(number, exact):
 
 def test_numbers_reach_the_provider_as_they_came():
     sent = {"seed": 123456789012345678901234567890, "temperature": 0.1, "logit_bias": {"5": -100}}
-    body, _ = DIALECTS["openai_chat"].forward(decode("openai_chat", **sent), "m")
+    body, _ = DIALECTS["openai_chat"].forward(decode("openai_chat", **sent), "m", "p")
     assert {name: msgspec.json.decode(msgspec.json.encode(body))[name] for name in sent} == sent
 
 
@@ -220,7 +220,7 @@ def test_any_body_is_decoded_and_converted_or_refused_with_400(dialect, changes,
     try:
         spoken = DIALECTS[dialect]
         call = spoken.decode(msgspec.json.encode(body))
-        spoken.forward(call, "m")
+        spoken.forward(call, "m", "p")
         if spoken.operation == "chat":
             request = spoken.to_internal(call)
             for other in ("openai_chat", "anthropic_messages"):

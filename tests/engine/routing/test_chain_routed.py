@@ -111,6 +111,19 @@ async def test_without_a_policy_no_policy_is_named() -> None:
     assert harness.outcomes[0].routing_policy_id is None
 
 
+async def test_the_policy_is_recorded_if_a_fault_prevents_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = engine(record())
+
+    def medians(**_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(harness.ports.latencies, "medians", medians)
+    answer = await ask(harness)
+    (outcome,) = harness.outcomes
+    assert (answer.status, outcome.status, outcome.outcome, outcome.error_code) == (500, 500, "error", "internal_error")
+    assert outcome.routing_policy_id == str(POLICY)
+
+
 async def test_unhealthy_providers_are_the_last_resort() -> None:
     harness = engine(record())
     harness.unhealthy = {"one", "two"}

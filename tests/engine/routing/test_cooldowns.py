@@ -13,6 +13,8 @@ from gatehouse.engine.routing.cooldowns import (
     MAX_COOLDOWNS,
     Cooldowns,
 )
+from gatehouse.engine.run import Engine
+from gatehouse.foundation.processes.shared_times import SharedTimes
 
 CHAT: dict[str, Any] = {
     "model": "one/m", "fallbacks": ["two/n"], "messages": [{"role": "user", "content": "Hi"}],
@@ -105,3 +107,29 @@ def test_an_ended_cooldown_is_forgotten() -> None:
     clock.move(5.0)
     assert not cooldowns.is_cooling(KEY)
     assert len(cooldowns) == 0
+
+
+async def test_workers_share_cooldowns(harness: EngineHarness) -> None:
+    other = EngineHarness(RATE_LIMIT_REQUESTS_PER_MINUTE="1000")
+    other.clock = other.ports.clock = harness.clock
+    other.ports.shared_cooldowns = harness.ports.shared_cooldowns
+    other.engine = Engine(other.ports)
+    other.serve("one", "m")
+    other.serve("two", "n")
+    assert await ask(harness, (429, [b"{}"], {"retry-after": "7"}), OK) == ["one", "two"]
+    assert await ask(other, OK) == ["two"]
+    harness.clock.move(7.1)
+    assert await ask(other, OK) == ["one"]
+
+
+def test_cooldowns_of_another_purpose_or_key_are_separate() -> None:
+    clock, shared = HandClock(), SharedTimes()
+    first, same, other = (Cooldowns(clock, shared, purpose) for purpose in ("model", "model", "credential"))
+    first.begin(KEY, 5)
+    assert (same.seconds_left(KEY), other.seconds_left(KEY)) == (pytest.approx(5), 0)
+    assert not same.is_cooling(KEY.connections)
+    assert bool(same)
+    same.begin(KEY, 2)
+    clock.move(5)
+    assert not any(cooldowns.is_cooling(KEY) for cooldowns in (first, same, other))
+    assert not any((same, other))

@@ -18,7 +18,12 @@ from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.live import approvals as live
-from gatehouse.platform.live.approvals import ApprovalUnavailable, LiveApprovals, TooManyWaitingRequests
+from gatehouse.platform.live.approvals import (
+    ApprovalUnavailable,
+    LiveApprovals,
+    TooManyWaitingRequests,
+    WorkerStopping,
+)
 from gatehouse.platform.live.nodes import Node
 
 BASE = "/api/admin/approvals"
@@ -338,9 +343,9 @@ async def test_bad_input_is_named(
 # held requests -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("verb", "continues"), [("approve", True), ("deny", False)])
+@pytest.mark.parametrize(("verb", "result"), [("approve", "approved"), ("deny", "denied")])
 async def test_a_held_request_continues_at_once_after_the_decision(
-    platform: RunningPlatform, tenant: Tenant, verb: str, continues: bool
+    platform: RunningPlatform, tenant: Tenant, verb: str, result: str
 ) -> None:
     async with port(platform) as approvals:
         x = await new_request(platform, tenant)
@@ -354,7 +359,7 @@ async def test_a_held_request_continues_at_once_after_the_decision(
         await asyncio.sleep(0.1)
         assert (await tenant.admin.client.post(f"{BASE}/{approval_id}/{verb}", json={})).status_code == 200
         async with asyncio.timeout(live.POLL_INTERVAL_SECONDS * 0.7):
-            assert await waiting is continues
+            assert await waiting == result
 
 
 async def test_a_decision_is_found_without_a_notification(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -364,7 +369,7 @@ async def test_a_decision_is_found_without_a_notification(platform: RunningPlatf
         approval_id = await wait_for_approval(platform, x)
         platform.sql("UPDATE approvals SET status = 'approved' WHERE id = %s", [approval_id])
         async with asyncio.timeout(60):
-            assert await waiting
+            assert await waiting == "approved"
 
 
 async def test_each_of_many_held_requests_gets_its_own_decision(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -375,13 +380,13 @@ async def test_each_of_many_held_requests_gets_its_own_decision(platform: Runnin
             approval_id = await wait_for_approval(platform, x)
             await tenant.admin.client.post(f"{BASE}/{approval_id}/{'deny' if number % 3 else 'approve'}", json={})
         async with asyncio.timeout(60):
-            assert await asyncio.gather(*waiting) == [number % 3 == 0 for number in range(20)]
+            assert await asyncio.gather(*waiting) == ["denied" if number % 3 else "approved" for number in range(20)]
 
 
 async def test_a_held_request_is_refused_after_the_timeout(platform: RunningPlatform, tenant: Tenant) -> None:
     async with port(platform, seconds=0.2) as approvals:
         x = await new_request(platform, tenant)
-        assert await approvals.decision(x, ASK) is False
+        assert await approvals.decision(x, ASK) == "expired"
         assert approval_row(platform, x)[1] == "expired"  # type: ignore[index]
 
 
@@ -393,7 +398,7 @@ async def test_a_decision_shortly_before_the_timeout_is_used(platform: RunningPl
         approval_id = await wait_for_approval(platform, x)
         await asyncio.sleep(0.1)
         platform.sql("UPDATE approvals SET status = 'approved' WHERE id = %s", [approval_id])
-        assert await waiting
+        assert await waiting == "approved"
 
 
 async def test_a_client_that_disconnects_cancels_its_approval(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -407,6 +412,24 @@ async def test_a_client_that_disconnects_cancels_its_approval(platform: RunningP
         assert await wait_until_ended(platform, x) == "cancelled"
         answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
         assert (answer.status_code, answer.json()["status"]) == (409, "cancelled")
+
+
+async def test_a_worker_that_has_drained_answers_its_held_requests(platform: RunningPlatform, tenant: Tenant) -> None:
+    async with port(platform) as approvals:
+        x, approved = await new_request(platform, tenant), await new_request(platform, tenant)
+        waiting = [asyncio.create_task(approvals.decision(request, ASK)) for request in (x, approved)]
+        await wait_for_approval(platform, x)
+        approval_id = await wait_for_approval(platform, approved)
+        # Decided, but not read yet.
+        platform.sql("UPDATE approvals SET status = 'approved' WHERE id = %s", [approval_id])
+        approvals.release()
+        with pytest.raises(WorkerStopping) as stopping:
+            await waiting[0]
+        assert (stopping.value.status, stopping.value.headers) == (503, {"Retry-After": "1"})
+        assert approval_row(platform, x)[1] == "cancelled"  # type: ignore[index]
+        assert await waiting[1] == "approved"
+        with pytest.raises(WorkerStopping):
+            await approvals.decision(await new_request(platform, tenant), ASK)
 
 
 async def test_a_worker_that_ends_cancels_its_held_requests(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -457,11 +480,11 @@ async def test_a_request_is_refused_if_its_decision_cannot_be_read(
             assert answer.status_code == 200
             async with asyncio.timeout(60):
                 try:
-                    is_approved = await waiting
+                    result = await waiting
                 except ApprovalUnavailable:
                     # Other processes see the row shortly before the worker that inserted it.
-                    is_approved = False
-            assert is_approved is False
+                    result = "expired"
+            assert result == "expired"
             database_relay.mend()
 
 
@@ -479,7 +502,7 @@ async def test_a_decision_is_read_when_the_database_is_available_again(
             await asyncio.sleep(0.5)
             database_relay.mend()
             async with asyncio.timeout(60):
-                assert await waiting
+                assert await waiting == "approved"
 
 
 async def test_a_worker_holds_a_limited_number_of_requests(
@@ -499,7 +522,7 @@ async def test_a_worker_holds_a_limited_number_of_requests(
             await approvals.decision(await new_request(platform, other_tenant), ASK)
         approval_id = await wait_for_approval(platform, requests[0])
         await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
-        assert await waiting[0]
+        assert await waiting[0] == "approved"
         waiting.append(asyncio.create_task(approvals.decision(x := await new_request(platform, tenant), ASK)))
         await wait_for_approval(platform, x)
         for task in waiting:

@@ -76,15 +76,19 @@ class Deployment:
     vendor: Upstream
     folder: Path
 
-    async def update(self, content: str, *words: str) -> str:
+    async def update(self, content: str, *words: str, status: int = 0) -> str:
         """Run `gatehouse prices update -f` in another process. Return its output."""
         path = self.folder / "vendors.toml"
         path.write_text(content)
-        command = [sys.executable, "-P", "-m", "gatehouse", "prices", "update", "-f", str(path), *words]
+        return await self.run("update", "-f", str(path), *words, status=status)
+
+    async def run(self, *words: str, status: int = 0) -> str:
+        """Run a command of `gatehouse prices` in another process. Return its output."""
+        command = [sys.executable, "-P", "-m", "gatehouse", "prices", *words]
         env, home = self.server.env, self.server.home
         done = await asyncio.to_thread(subprocess.run, command, env=env, cwd=home, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr.decode()
-        return done.stdout.decode()
+        assert done.returncode == status, done.stderr.decode()
+        return (done.stdout if status == 0 else done.stderr).decode()
 
     async def ask(self, model: str = "in-house/small", **fields: Any) -> tuple[Connection, dict[str, Any]]:
         """Make a call. Return the request that the vendor received, and its body."""
@@ -191,6 +195,30 @@ async def test_a_provider_at_the_address_of_a_new_preset_is_assigned_to_it(deplo
     await deployment.update(older)
     config = (await deployment.client.get(f"{PROVIDERS}/older")).json()["config"]
     assert (config["preset"], config["effective_quirks"]) == ("old-house", {"developer_role": False})
+
+
+async def test_a_second_file_adds_models_to_a_preset_and_the_preset_can_be_removed(deployment: Deployment) -> None:
+    client = deployment.client
+    first = content(deployment, "{ developer_role = false }").replace("in-house", "new-house").replace("/v1", "/new/v1")
+    head, _, model = first.partition("[new-house.small]")
+    assert "no such preset" in await deployment.update("version = 1\n[new-house.small]" + model, status=1)
+    await deployment.update(head)
+    added = await client.put(f"{PROVIDERS}/new-house/credentials", json={"preset": "new-house", "api_key": KEY})
+    assert added.status_code == 200, added.text
+    assert "replaced" not in await deployment.update("version = 1\n[new-house.small]" + model)
+    assert (await client.post("/api/admin/models/catalog/sync")).status_code == 200
+    (entry,) = (await client.get("/api/admin/models/catalog/?provider=new-house")).json()["items"]
+    assert (entry["context_window"], entry["price_source"]) == (8_000, "price_file")
+    _, body = await deployment.ask("new-house/small")
+    assert body["messages"][0]["role"] == "system"
+
+    assert "new-house" in await deployment.run("remove", "new-house")
+    assert "new-house" not in {one["id"] for one in (await client.get("/api/admin/provider-presets")).json()["presets"]}
+    # Each worker receives some of these requests.
+    for _ in range(8):
+        _, body = await deployment.ask("new-house/small")
+        assert body["messages"][0]["role"] == "developer"
+    assert "nothing was changed" in await deployment.run("remove", "new-house", status=1)
 
 
 async def test_a_preset_can_have_the_dialect_of_anthropic(deployment: Deployment) -> None:

@@ -67,7 +67,7 @@ def export() -> None:
 @click.option("--dry-run", is_flag=True, help="Show the changes and store nothing.")
 def update(file: Path | None, tenant: str | None, every: bool, dry_run: bool) -> None:
     """Update prices, limits and capabilities of the catalog from a file, or from the data of this version. A file can
-    also add and replace presets and known models.
+    also add and replace presets and known models. Models may belong to a preset that an earlier file added.
 
     Prices that an administrator set stay. Without a file, prices that came from a file stay too. Limits and
     capabilities are set if they are unknown. A file also replaces those that are equal to the data of this version or
@@ -75,13 +75,14 @@ def update(file: Path | None, tenant: str | None, every: bool, dry_run: bool) ->
     organization are stored together or not at all, and running workers receive them.
     """
     from gatehouse.platform.routing.model_catalog.catalog_updates import update_catalog
-    from gatehouse.platform.routing.model_catalog.vendor_data import store_file
+    from gatehouse.platform.routing.model_catalog.vendor_data import store_file, with_earlier_presets
 
     if every and tenant is not None:
         raise CommandError("--tenant and --all exclude each other: leave one out")
-    known = _known(file)
+    data = _known(file, with_earlier=True)
 
     async def work(change: "Change") -> "tuple[list[EntryUpdate], dict[str, bool]]":
+        known = await with_earlier_presets(change.session, data)
         updates = await update_catalog(change, known, "known_models" if file is None else "price_file")
         return updates, {} if file is None else await store_file(change, known)
 
@@ -114,7 +115,32 @@ def update(file: Path | None, tenant: str | None, every: bool, dry_run: bool) ->
     click.echo(f"Models {done}: {len(rows)}. Prices are in USD per million tokens.")
 
 
-def _known(file: Path | None) -> "KnownModels":
+@prices.command(epilog="Example: gatehouse prices remove in-house --all")
+@click.argument("vendor")
+@click.option("--tenant", help="The organization's slug. [default: default]")
+@click.option("--all", "every", is_flag=True, help="All organizations.")
+def remove(vendor: str, tenant: str | None, every: bool) -> None:
+    """Remove the preset of a vendor, with its quirks, and the vendor's known models, which came from files of
+    `gatehouse prices update -f`.
+
+    If this version has a preset of the same name, it applies again. Providers that were added with the preset stay,
+    without its quirks. Entries of the catalog keep their prices, limits and capabilities.
+    """
+    from gatehouse.platform.routing.model_catalog.vendor_data import remove_vendor
+
+    if every and tenant is not None:
+        raise CommandError("--tenant and --all exclude each other: leave one out")
+
+    async def work(change: "Change") -> bool:
+        return await remove_vendor(change, vendor)
+
+    removed = [slug for slug, done in run_changes(None if every else tenant or "default", work).items() if done]
+    if not removed:
+        raise CommandError(f"there is no data of {vendor} from files in this organization; nothing was changed")
+    click.echo(f"Removed the data of {vendor} from: {', '.join(removed)}.")
+
+
+def _known(file: Path | None, *, with_earlier: bool = False) -> "KnownModels":
     from gatehouse.platform.routing.model_catalog.known_models import MAX_FILE_BYTES, BadPriceFile, built_in, parse
 
     if file is None:
@@ -122,7 +148,7 @@ def _known(file: Path | None) -> "KnownModels":
     try:
         if file.stat().st_size > MAX_FILE_BYTES:
             raise CommandError(f"{file}: the file has more than {MAX_FILE_BYTES} bytes")
-        return parse(file.read_text("utf-8"))
+        return parse(file.read_text("utf-8"), with_earlier=with_earlier)
     except UnicodeDecodeError:
         raise CommandError(f"{file}: the file is not UTF-8") from None
     except OSError as error:

@@ -20,8 +20,8 @@ class KeptRequest(msgspec.Struct, frozen=True):
 
 
 class NativeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a call of the Responses API for a provider that has this API. The stage `response_state` makes them
-    when it resolves the ids in the call."""
+    """Options of a call for a provider that has the client's API. The stage `response_state` makes them when it
+    resolves the ids in the call. Calls of Anthropic's messages have only the options about containers."""
 
     #: whether the provider may keep the response
     keeps: bool = False
@@ -85,11 +85,12 @@ class ModelCall(msgspec.Struct, kw_only=True):
 
 
 class NativeCall(ModelCall, kw_only=True):
-    """A call of the Responses API whose ids are resolved: `body` and `kept` have the provider's ids."""
+    """A call of the Responses API or of Anthropic's messages whose ids are resolved: `body` and `kept` have the
+    provider's ids."""
 
     options: NativeOptions
 
 
 def resolved_call(call: ModelCall, options: NativeOptions, kept: KeptRequest | None) -> NativeCall:
-    """Return the resolved form of a call of the Responses API."""
+    """Return the resolved form of a call."""
     return NativeCall(**{**msgspec.structs.asdict(call), "kept": kept}, options=options)

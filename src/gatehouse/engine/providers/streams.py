@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from gatehouse.engine.conversation.conversion.lost import HEADER, MAX_NAMES, header
+from gatehouse.engine.conversation.conversion.lost import HEADER, MAX_NAMES, header, unshown
 from gatehouse.engine.conversation.dialect import StreamReader, StreamWriter, Tap
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import (
@@ -191,7 +191,8 @@ class Converting(_EventStream):
     end, a comment names the parts that were left out, because they were unknown when the headers were sent."""
 
     __slots__ = (
-        "_has_finish_reason", "_has_unsigned", "_hides", "_lost", "_model", "_reader", "_usage", "_writer", "finished",
+        "_client", "_has_finish_reason", "_has_unsigned", "_hides", "_lost", "_model", "_reader", "_stop_sequence",
+        "_usage", "_writer", "finished",
     )  # fmt: skip
 
     def __init__(
@@ -200,10 +201,13 @@ class Converting(_EventStream):
         writer: StreamWriter,
         model: str = "",
         hides: Callable[[Reasoning], bool] | None = None,
+        client: str = "",
     ) -> None:
         """`model` is the name that the client requested, or empty to keep the provider's. `hides` returns whether the
-        writer leaves out a piece of reasoning."""
+        writer leaves out a piece of reasoning. `client` is the client's dialect."""
         super().__init__()
+        self._client = client
+        self._stop_sequence: str | None = None
         self._hides = hides
         self._lost: dict[str, None] = {}
         #: whether a text of reasoning was sent whose signature may follow
@@ -247,6 +251,7 @@ class Converting(_EventStream):
                         continue
                     case GenerationFinished():
                         self._has_finish_reason = True
+                        self._stop_sequence = delta.stop_sequence
                     case PartsLost():
                         self._lose(*delta.names)
                         continue
@@ -279,6 +284,7 @@ class Converting(_EventStream):
 
     def _dropped(self) -> bytes:
         """Return the comment with the names of the parts that were left out; empty if there are none."""
+        self._lose(*unshown(self._client, self._stop_sequence, self._usage))
         return f": {HEADER}: {header(self._lost)}\n\n".encode() if self._lost else b""
 
     def _final_events(self) -> bytes | None:

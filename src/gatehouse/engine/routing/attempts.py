@@ -29,7 +29,7 @@ from gatehouse.engine.routing.cooldowns import Cooldowns
 from gatehouse.engine.routing.credentials import Credential, Credentials
 from gatehouse.engine.routing.deployments.load import BUSY_SECONDS, DeploymentLoads, Place
 from gatehouse.engine.routing.failed_attempts import chain_failed, new_attempt
-from gatehouse.engine.stages.candidates.kill_switch import ProviderUnavailable
+from gatehouse.engine.stages.candidates.kill_switch import ProviderUnavailable, was_removed
 from gatehouse.engine.timing import milliseconds
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import Refusal, Unauthenticated, Unavailable
@@ -96,8 +96,8 @@ class Attempts:
         self.circuits = Circuits(ports.clock, ports.circuit_failures, ports.circuit_seconds)
         #: circuits for free operations, whose results say nothing about the answers of the model
         self._free_circuits = Circuits(ports.clock, ports.circuit_failures, ports.circuit_seconds)
-        self.cooldowns = Cooldowns(ports.clock)
-        self.credentials = Credentials(ports.clock, ports.secrets)
+        self.cooldowns = Cooldowns(ports.clock, ports.shared_cooldowns, "model")
+        self.credentials = Credentials(ports.clock, ports.secrets, ports.shared_cooldowns)
         self.loads = DeploymentLoads(ports, random.random)
         self._deadlines = Deadlines(ports.request_deadline_seconds)
 
@@ -366,7 +366,7 @@ class Attempts:
             """Check that the permission was not revoked while the request waited. Raises `Refusal`."""
             if not switches.up_to_date():
                 raise OutOfTouch
-            if switches.switched_off(tenant_id, candidate):
+            if switches.switched_off(tenant_id, candidate) or was_removed(x.call_request, candidate):
                 raise ProviderUnavailable
             if not credentials.still_good(identified.caller):
                 raise CredentialRevoked

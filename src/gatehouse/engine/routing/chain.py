@@ -8,6 +8,7 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
+import structlog
 
 from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.exchange import CallRequest, NotRouted, PolicyChoice, Routed, RoutingNeeds
@@ -32,10 +33,12 @@ from gatehouse.engine.routing.strategies import BY_LATENCY, StrategyView, by_cos
 from gatehouse.engine.stages.candidates import route
 from gatehouse.engine.stages.candidates.route import AUTO, ModelNotFound
 from gatehouse.engine.verdict import Hold, Refuse, Reroute
-from gatehouse.foundation.errors import BadRequest, Refusal
+from gatehouse.foundation.errors import BadRequest, Internal, Refusal
 from gatehouse.policy.aliases import Alias, Deployment
 from gatehouse.policy.catalog import Candidate
 from gatehouse.policy.routing import CAPABILITY_BITS, ModelUse, Option, RoutingPolicy
+
+log = structlog.get_logger(__name__)
 
 #: Maximum number of models that a strategy adds to a chain. With more models, only the sum of their timeouts would
 #: grow.
@@ -88,7 +91,12 @@ class Chooser:
         """
         policy = route.policy_of(x)
         if policy is not None:
-            return self.routed(x, ports, policy)
+            try:
+                return self.routed(x, ports, policy)
+            except Exception:
+                log.exception("routing.fault", request_id=x.identified.received.request_id)
+                # The record names the policy.
+                return NotRouted(Internal(), PolicyChoice(policy, None))
         aliases = x.identified.policy.aliases
         if aliases and (x.call.model in aliases or not aliases.keys().isdisjoint(x.call.fallbacks)):
             return self._by_names(x, ports)

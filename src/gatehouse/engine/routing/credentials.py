@@ -5,9 +5,12 @@ exhausted, rests for a while: requests use the others. A draining credential is 
 A deployment of a model alias can name one credential, and its requests then use no other.
 """
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
+
+import msgspec
 
 from gatehouse.engine.ports import Secrets
 from gatehouse.engine.providers.failure import RATE_LIMITED, ProviderFailed
@@ -16,6 +19,7 @@ from gatehouse.engine.routing.cooldowns import DEFAULT_COOLDOWN_SECONDS, UNAUTHO
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.processes.shared_times import SharedTimes
 from gatehouse.policy.catalog import DEFAULT_CREDENTIAL, Candidate, ProviderRecord, credential_key
 
 #: Maximum number of providers whose credentials are kept. Those that were called last are kept.
@@ -47,11 +51,12 @@ class _Usable:
 
 
 class Credentials:
-    """The credentials of one worker: which is next in turn, and which rest."""
+    """The credentials of one worker: which is next in turn, and which rest. The workers of a machine share which
+    credentials rest."""
 
-    def __init__(self, clock: Clock, secrets: Secrets) -> None:
+    def __init__(self, clock: Clock, secrets: Secrets, shared: SharedTimes | None = None) -> None:
         self._secrets = secrets
-        self._cooldowns = Cooldowns(clock)
+        self._cooldowns = Cooldowns(clock, shared, "credential")
         self._by_provider: OrderedDict[tuple[TenantId, str], _Usable] = OrderedDict()
 
     def __len__(self) -> int:
@@ -162,7 +167,7 @@ class Credentials:
             first = first or credential
             secret = self._secret(tenant_id, credential)
             if secret:
-                credential = credential._replace(version=hash(frozenset(secret.items())))
+                credential = credential._replace(version=_version(secret))
                 (active if state == "active" else draining).append(credential)
         if first is not None and not active and not draining:
             active.append(first)
@@ -179,6 +184,12 @@ class Credentials:
         """Return the seconds for which the credential rests; zero if it is available."""
         key = _key(tenant_id, candidate, credential)
         return max(self._cooldowns.seconds_left(key), self._cooldowns.seconds_left(key.connections))
+
+
+def _version(secret: Mapping[str, str]) -> int:
+    """Return a number that differs between secrets. It is the same in all workers."""
+    content = msgspec.json.encode(sorted(secret.items()))
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
 
 
 def _named(usable: _Usable, label: str) -> list[Credential]:

@@ -181,6 +181,9 @@ def _is_copied(x: Exchange) -> bool:
     if call.body.get("store") is True or call.options.keeps:
         # The provider would keep an answer that nobody can delete.
         return False
+    if call.options.containers:
+        # Only the provider of the container has it.
+        return False
     return size.json_bytes + sum(len(file.data) for file in call.files) <= MAX_SHADOW_BODY_BYTES
 
 

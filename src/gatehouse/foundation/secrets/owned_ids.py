@@ -18,7 +18,7 @@ import msgspec
 from gatehouse.foundation.secrets.sealing import MasterKeys
 
 _PREFIX: Final = "resp_"
-_CONTAINER_PREFIX: Final = "cntr_gw_"
+CONTAINER_PREFIX: Final = "cntr_gw_"
 _MAC_BYTES: Final = 16
 #: the MAC of an item has to fit into 64 characters together with the provider's id
 _ITEM_MAC_BYTES: Final = 9
@@ -59,11 +59,11 @@ class OwnedIds:
         return self._kept(_PREFIX, b"response", owner, public_id)
 
     def container_id(self, owner: bytes, kept: KeptObject) -> str:
-        return self._public_id(_CONTAINER_PREFIX, b"container", owner, kept)
+        return self._public_id(CONTAINER_PREFIX, b"container", owner, kept)
 
     def read_container_id(self, owner: bytes, public_id: str) -> KeptObject | None:
         """Return the container, or None for any other text and for an id of another owner."""
-        return self._kept(_CONTAINER_PREFIX, b"container", owner, public_id)
+        return self._kept(CONTAINER_PREFIX, b"container", owner, public_id)
 
     def _public_id(self, prefix: str, purpose: bytes, owner: bytes, kept: KeptObject) -> str:
         content = msgspec.json.encode(kept)
@@ -122,7 +122,7 @@ def has_item_form(public_id: str) -> bool:
 
 def has_container_form(public_id: str) -> bool:
     """Return whether a text has the form of a container's id, of any owner."""
-    return public_id.startswith(_CONTAINER_PREFIX)
+    return public_id.startswith(CONTAINER_PREFIX)
 
 
 def _raw(public_id: str, prefix: str) -> bytes | None:

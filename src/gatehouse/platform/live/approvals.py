@@ -6,13 +6,13 @@ or read, the request is refused, so an outage of the database never lets a reque
 
     pending -> approved | denied     by a person (`governance.approvals`)
             -> expired               no decision within `DLP_PROMPT_TIMEOUT_SECONDS`
-            -> cancelled             the client disconnected, or the worker that held the request stopped
+            -> cancelled             the client disconnected, or the worker that held the request stops
 """
 
 import asyncio
 import contextlib
 from collections.abc import Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.engine.exchange import CallRequest
-from gatehouse.engine.verdict import Ask
+from gatehouse.engine.verdict import ApprovalResult, Ask
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
@@ -41,6 +41,8 @@ _DATABASE_TIMEOUT_SECONDS: Final = 5.0
 #: Time after which another worker expires an approval that its own worker failed to expire.
 _OVERDUE_SECONDS: Final = 5.0
 _DATABASE_ERRORS: Final = (SQLAlchemyError, psycopg.Error, OSError, TimeoutError)
+
+_STOPPING: Final = "stopping"
 
 _INSERT = text(
     "INSERT INTO approvals (id, tenant_id, request_id, user_id, client_id, reason, rule_id, rule_name, entity_types,"
@@ -70,10 +72,23 @@ class TooManyWaitingRequests(Unavailable):
     message = "Too many requests are waiting for approval. Try again later."
 
 
+class WorkerStopping(Unavailable):
+    """The worker has finished draining, and the request still waits: 503."""
+
+    code = "worker_stopping"
+    message = (
+        "This request waits for an approval, and the worker that holds it is stopping. The approval is cancelled. Send"
+        " the request again."
+    )
+
+    def __init__(self) -> None:
+        super().__init__(headers={"Retry-After": "1"})
+
+
 class _WaitingRequest(msgspec.Struct, frozen=True, eq=False):
     tenant_id: UUID
-    #: future that is resolved with the status of the approval
-    status: asyncio.Future[str]
+    #: future that is resolved with the status of the approval, or with `_STOPPING`
+    status: asyncio.Future[ApprovalResult | Literal["stopping"]]
 
 
 class LiveApprovals:
@@ -85,6 +100,7 @@ class LiveApprovals:
         self._replica = replica
         self._seconds = seconds
         self._waiting_requests: dict[UUID, _WaitingRequest] = {}
+        self._is_stopping = False
         self._watcher: asyncio.Task[None] | None = None
         #: database operations that no caller awaits any more, but that must finish
         self._background_tasks: set[asyncio.Task[Any]] = set()
@@ -107,9 +123,18 @@ class LiveApprovals:
                     await session.execute(_END_ALL, {"node": self._node.id})
                     await session.commit()
 
-    async def decision(self, x: CallRequest, ask: Ask) -> bool:
-        """Hold the request, and return whether it was approved (see `engine.ports.Approvals`). Raises
-        `ApprovalUnavailable` and `TooManyWaitingRequests`."""
+    def release(self) -> None:
+        """End the wait of all requests with `WorkerStopping`, and hold no further requests."""
+        self._is_stopping = True
+        for request in self._waiting_requests.values():
+            if not request.status.done():
+                request.status.set_result(_STOPPING)
+
+    async def decision(self, x: CallRequest, ask: Ask) -> ApprovalResult:
+        """Hold the request, and return the result (see `engine.ports.Approvals`). Raises `ApprovalUnavailable`,
+        `TooManyWaitingRequests` and `WorkerStopping`."""
+        if self._is_stopping:
+            raise WorkerStopping
         tenant_id = x.identified.policy.tenant_id
         tenant_count = sum(request.tenant_id == tenant_id for request in self._waiting_requests.values())
         if len(self._waiting_requests) >= MAX_WAITING_REQUESTS or tenant_count >= MAX_WAITING_PER_TENANT:
@@ -122,13 +147,17 @@ class LiveApprovals:
             await self._insert(approval_id, x, ask)
             self._start_watcher()
             done, _ = await asyncio.wait({request.status}, timeout=self._seconds)
-            status = request.status.result() if done else await self._expire(approval_id)
+            result = request.status.result() if done else await self._end(approval_id, "expired")
+            if result == _STOPPING:
+                result = await self._end(approval_id, "cancelled")
+                if result == "cancelled":
+                    raise WorkerStopping
         except asyncio.CancelledError:
             self._finish_in_background(asyncio.create_task(self._cancel(approval_id)))
             raise
         finally:
             del self._waiting_requests[approval_id]
-        return status == "approved"
+        return result
 
     async def _insert(self, approval_id: UUID, x: CallRequest, ask: Ask) -> None:
         caller = x.identified.caller
@@ -150,20 +179,21 @@ class LiveApprovals:
         except _DATABASE_ERRORS:
             raise ApprovalUnavailable from None
 
-    async def _expire(self, approval_id: UUID) -> str:
-        """Expire the approval, and return its status. The status is a decision if a person decided at the last
+    async def _end(self, approval_id: UUID, status: Literal["expired", "cancelled"]) -> ApprovalResult:
+        """Give the approval this status, and return its status. This is a decision if a person decided at the last
         moment."""
 
-        async def end() -> str:
+        async def end() -> ApprovalResult:
             async with self._database.service() as session:
-                await session.execute(_END, {"id": approval_id, "status": "expired"})
+                await session.execute(_END, {"id": approval_id, "status": status})
                 await session.commit()
-                return str((await session.execute(_DECIDED, {"ids": [approval_id]})).one().status)
+                result: ApprovalResult = (await session.execute(_DECIDED, {"ids": [approval_id]})).one().status
+                return result
 
         try:
             return await self._with_timeout(end())
         except _DATABASE_ERRORS:
-            return "expired"
+            return status
 
     async def _with_timeout(self, operation: Coroutine[Any, Any, T]) -> T:
         """Run a database operation. Raises `TimeoutError` immediately after the timeout. Cancelling an operation on a

@@ -28,6 +28,7 @@ from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.outbound.carriers import open_outbound
 from gatehouse.foundation.outbound.receivers import Receivers
 from gatehouse.foundation.processes.children import SharedFlag
+from gatehouse.foundation.processes.shared_times import SharedTimes
 from gatehouse.foundation.response_cache.memory import MemoryCache
 from gatehouse.foundation.response_cache.shared import RedisCache
 from gatehouse.foundation.secrets.owned_ids import OwnedIds
@@ -65,6 +66,8 @@ log = structlog.get_logger(__name__)
 
 #: Interval at which expired rate-limit counts are purged.
 _PURGE_INTERVAL_SECONDS: Final = 60.0
+#: Time before the end of `DRAIN_SECONDS` at which requests that still wait for an approval are answered.
+_RELEASE_SECONDS: Final = 2.0
 #: Time limit for loading the detection models. After this time, a worker serves without those that are still not
 #: loaded.
 _MODEL_LOAD_TIMEOUT_SECONDS: Final = 30.0
@@ -72,7 +75,8 @@ _MODEL_LOAD_TIMEOUT_SECONDS: Final = 30.0
 
 class PlatformHost:
     """All parts of one worker. `master_keys` seal secrets at rest; the key that signs list cursors is derived from the
-    current master key. `detecting` is raised once a worker needs the detection process."""
+    current master key. `detecting` is raised once a worker needs the detection process.
+    `shared_cooldowns` is memory that the workers of this machine share."""
 
     def __init__(
         self,
@@ -81,12 +85,14 @@ class PlatformHost:
         master_keys: MasterKeys,
         *,
         detecting: SharedFlag | None = None,
+        shared_cooldowns: SharedTimes | None = None,
     ) -> None:
         self.settings = settings
         self.database = database
         self.sealer = Sealer(master_keys.keys, master_keys.current)
-        key = hashlib.sha256(b"gatehouse list cursors" + master_keys.keys[master_keys.current]).digest()
-        self.cursors = CursorSigner(key)
+        self.cursors = CursorSigner(
+            hashlib.sha256(b"gatehouse list cursors" + master_keys.keys[master_keys.current]).digest()
+        )
         self._owned_ids = OwnedIds.of_master_keys(master_keys)
         self.clock: Clock = SYSTEM_CLOCK
         self.issuer = settings.public_url or "gatehouse"
@@ -97,6 +103,7 @@ class PlatformHost:
         self.node.report = lambda: {"active": self.calls.count}
         self.policies = Publisher(database, self._activated)
         detecting = SharedFlag() if detecting is None else detecting
+        self._shared_cooldowns = SharedTimes() if shared_cooldowns is None else shared_cooldowns
         self.detectors = DetectionClient(
             settings.gatehouse_home,
             budget=settings.dlp_tier_timeout_ms / 1000,
@@ -217,6 +224,7 @@ class PlatformHost:
             request_deadline_seconds=self.settings.request_deadline_seconds,
             circuit_failures=self.settings.circuit_failures,
             circuit_seconds=self.settings.circuit_seconds,
+            shared_cooldowns=self._shared_cooldowns,
         )
         SCHEDULER.threads = self.settings.dlp_threads
         self.engine = Engine(self.ports)
@@ -300,9 +308,13 @@ class PlatformHost:
         self.batches.start()
 
     def drain(self) -> None:
-        """Answer all long polls now, and accept no new ones. Start no more lines of batches."""
+        """Answer all long polls now, and accept no new ones. Start no more lines of batches. Requests that wait for an
+        approval are answered shortly before `DRAIN_SECONDS` have passed, when the server cancels the remaining
+        requests."""
         self.replica.news.close()
         self.batches.drain()
+        wait = max(self.settings.drain_seconds - _RELEASE_SECONDS, 0)
+        asyncio.get_running_loop().call_later(wait, self.approvals.release)
 
     async def stop(self) -> None:
         """Stop all parts in reverse order of the start."""

@@ -146,6 +146,30 @@ PARTS_OF_ANSWERS: list[tuple[str, dict[str, Any], set[str]]] = [
         {"answer.citations", "answer.server_tool_use", "answer.stop_details"},
     ),
     (
+        "anthropic",
+        {
+            "content": [{"type": "text", "text": "Hi"}], "stop_reason": "stop_sequence", "stop_sequence": "END",
+            "usage": {
+                "input_tokens": 3, "output_tokens": 1, "cache_read_input_tokens": 0, "service_tier": "standard",
+                "cache_creation_input_tokens": 9, "server_tool_use": {"web_search_requests": 2},
+                "cache_creation": {"ephemeral_5m_input_tokens": 4, "ephemeral_1h_input_tokens": 5},
+            },
+        },
+        {"answer.stop_sequence", "answer.usage.web_search_requests", "answer.usage.ephemeral_1h_input_tokens"},
+    ),
+    (
+        "openai",
+        {
+            "choices": [{"message": {"content": "Hi"}}],
+            "usage": {
+                "prompt_tokens": 9, "completion_tokens": 8, "total_tokens": 17, "queue_time": 0.5,
+                "prompt_tokens_details": {"cached_tokens": 4, "audio_tokens": 0},
+                "completion_tokens_details": {"reasoning_tokens": 2, "accepted_prediction_tokens": 3},
+            },
+        },
+        {"answer.usage.reasoning_tokens", "answer.usage.accepted_prediction_tokens"},
+    ),
+    (
         "bedrock",
         {
             "output": {"message": {"content": [{"text": "Hi"}, {"image": {"format": "png"}},
@@ -189,6 +213,50 @@ STREAMS_WITH_PARTS: list[tuple[str, list[bytes], list[str]]] = [
             {"type": "message_stop"},
         ),
         ["answer.server_tool_use", "answer.citations", "answer.stop_details"],
+    ),
+    (
+        "anthropic",
+        sse(
+            {
+                "type": "message_start",
+                "message": {
+                    "id": "x",
+                    "model": "m-1",
+                    "usage": {
+                        "input_tokens": 3,
+                        "cache_creation_input_tokens": 5,
+                        "cache_creation": {"ephemeral_1h_input_tokens": 5},
+                    },
+                },
+            },
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hi"}},
+            {
+                "type": "message_delta",
+                "delta": {"stop_reason": "stop_sequence", "stop_sequence": "END"},
+                "usage": {"output_tokens": 1, "server_tool_use": {"web_search_requests": 2}},
+            },
+            {"type": "message_stop"},
+        ),
+        ["answer.usage.ephemeral_1h_input_tokens", "answer.usage.web_search_requests", "answer.stop_sequence"],
+    ),
+    (
+        "openai",
+        [
+            *sse(
+                chunk({"content": "Hi"}, finish_reason="stop"),
+                {
+                    "id": "x",
+                    "choices": [],
+                    "usage": {
+                        "prompt_tokens": 9,
+                        "completion_tokens": 8,
+                        "completion_tokens_details": {"reasoning_tokens": 2, "rejected_prediction_tokens": 3},
+                    },
+                },
+            ),
+            frame(b"[DONE]"),
+        ],
+        ["answer.usage.rejected_prediction_tokens", "answer.usage.reasoning_tokens"],
     ),
     (
         "openai",

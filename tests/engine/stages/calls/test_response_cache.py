@@ -203,6 +203,22 @@ async def test_token_counts_are_not_kept(harness: EngineHarness) -> None:
         assert (answer.headers["X-Gateway-Token-Count"], cache_header(answer)) == ("estimate", None)
 
 
+async def test_an_answer_with_the_id_of_a_container_is_not_kept(harness: EngineHarness) -> None:
+    harness.serve("three", "m", kind="anthropic")
+    harness.allowed_fields = ("tools.code_execution",)
+    message = {
+        "id": "m", "type": "message", "role": "assistant", "model": "m", "content": [{"type": "text", "text": "hi"}],
+        "stop_reason": "end_turn", "usage": {"input_tokens": 1, "output_tokens": 1},
+    }  # fmt: skip
+    body = {**CHAT, "model": "three/m", "max_tokens": 9}
+    for container, second in (({"id": "container_1"}, "miss"), (None, "hit")):
+        harness.outbound.script = [(200, [json.dumps({**message, "container": container}).encode()])] * 2
+        call = {**body, "system": second}
+        first = await ask(harness, call, dialect="anthropic_messages")
+        again = await ask(harness, call, dialect="anthropic_messages")
+        assert [cache_header(answer) for answer in (first, again)] == ["miss", second]
+
+
 async def test_the_choice_of_auto_is_part_of_the_key(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, [completion("of one")]), (200, [completion("of two")])]
     body = {**CHAT, "model": "auto"}

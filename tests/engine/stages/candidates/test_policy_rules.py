@@ -1,5 +1,6 @@
 """Policy rules, through the whole engine (docs/policies.md)."""
 
+import asyncio
 import json
 from typing import Any
 from uuid import UUID
@@ -186,6 +187,59 @@ async def test_a_denied_approval_is_a_policy_block() -> None:
     assert answer.headers["X-DLP-Action"] == "CANCEL"
     assert harness.outbound.sent == []
     assert [event.result for event in harness.outcomes[0].rule_events] == ["matched", "denied"]
+
+
+@pytest.mark.parametrize("result", ["expired", "cancelled"])
+async def test_the_record_says_how_an_approval_without_a_decision_ended(
+    result: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = engine(rule(1, "REQUIRE_APPROVAL"))
+    harness.flags = {"human_in_loop": True}
+    asked = asyncio.Event()
+
+    async def decision(*_: object) -> str:
+        asked.set()
+        if result == "cancelled":
+            await asyncio.Event().wait()
+        return result
+
+    monkeypatch.setattr(harness, "decision", decision)
+    request = asyncio.create_task(ask(harness))
+    await asked.wait()
+    if result == "cancelled":
+        # The client disconnects.
+        request.cancel()
+    await asyncio.wait([request])
+    assert [event.result for event in harness.outcomes[0].rule_events] == ["matched", result]
+    assert harness.outbound.sent == []
+
+
+@pytest.mark.parametrize("change", ["removed", "deactivated", "provider disabled"])
+async def test_a_model_that_is_removed_during_the_wait_receives_nothing(
+    change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = engine(rule(1, "REQUIRE_APPROVAL"))
+    harness.flags = {"human_in_loop": True}
+
+    async def decision(*_: object) -> str:
+        model, provider = harness.models[0], harness.providers[0]
+        assert (model.provider, model.model_id) == (provider.id, "m")
+        if change == "removed":
+            del harness.models[0]
+        elif change == "deactivated":
+            harness.models[0] = msgspec.structs.replace(model, is_active=False)
+        else:
+            harness.providers[0] = msgspec.structs.replace(provider, enabled=False)
+        return "approved"
+
+    monkeypatch.setattr(harness, "decision", decision)
+    answer, body = await ask(harness)
+    assert (answer.status, body["error"]["code"]) == (503, "provider_unavailable")
+    assert harness.outbound.sent == []
+    monkeypatch.undo()
+    harness.approves = True
+    answer, _ = await ask(harness, "one/n") if change != "provider disabled" else await ask(harness, "two/m")
+    assert answer.status == 200
 
 
 async def test_without_the_flag_the_call_is_refused_without_an_approval() -> None:

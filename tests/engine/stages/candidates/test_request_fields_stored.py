@@ -2,12 +2,15 @@
 
 import json
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from tests.support.engine import EngineHarness
 
 from gatehouse.engine.fields.naming import all_names
 from gatehouse.engine.fields.tables import NEVER_ALLOWED
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.batches.ids import FILE_PREFIX, shown_id
 
 #: By the client's dialect: the kind of a provider with the same API, and a body.
 DIALECTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -18,11 +21,17 @@ DIALECTS: dict[str, tuple[str, dict[str, Any]]] = {
 INTERPRETER = {"type": "code_interpreter"}
 SEARCH = {"type": "file_search", "vector_store_ids": ["vs_1"]}
 CALL = {"type": "code_interpreter_call", "id": "ci_9", "code": "1", "status": "completed", "outputs": []}
+GATEWAY_FILE = shown_id(FILE_PREFIX, new_id())
 SPOKEN = {"role": "assistant", "audio": {"id": "audio_1"}}
 
 
 async def refusal(
-    dialect: str, fields: dict[str, Any], *allowed: str, escaped: str | None = None, kind: str | None = None
+    dialect: str,
+    fields: dict[str, Any],
+    *allowed: str,
+    escaped: str | None = None,
+    kind: str | None = None,
+    status: int = 400,
 ) -> tuple[str, str] | None:
     """Return the code and the `param` of a refusal, or None if the provider received the call."""
     own_kind, body = DIALECTS[dialect]
@@ -36,7 +45,7 @@ async def refusal(
     answer = await harness.engine.answer(harness.request(raw, dialect=dialect))
     if harness.outbound.sent:
         return None
-    assert answer.status == 400
+    assert answer.status == status
     error = json.loads(answer.body)["error"]
     return error["code"], error["param"]
 
@@ -125,3 +134,35 @@ async def test_the_responses_api_continues_stored_responses_only(name: str) -> N
 async def test_null_passes() -> None:
     fields = dict.fromkeys(("previous_response_id", *NEVER_ALLOWED))
     assert await refusal("openai_chat", fields) is None
+
+
+@pytest.mark.parametrize("allowed", [(), ("file_id",)])
+@pytest.mark.parametrize(
+    ("dialect", "part", "place"),
+    [
+        ("openai_chat", {"type": "file", "file": {"file_id": GATEWAY_FILE}}, "messages[0].content[0].file.file_id"),
+        (
+            "anthropic_messages", {"type": "document", "source": {"type": "file", "file_id": GATEWAY_FILE}},
+            "messages[0].content[0].source.file_id",
+        ),
+        ("openai_responses", {"type": "input_file", "file_id": GATEWAY_FILE}, "input[0].content[0].file_id"),
+    ],
+)  # fmt: skip
+async def test_a_file_of_the_gateway_is_not_found_even_with_permission(
+    dialect: str, part: dict[str, Any], place: str, allowed: tuple[str, ...]
+) -> None:
+    field = "input" if dialect == "openai_responses" else "messages"
+    body = {field: [{"role": "user", "content": [part]}]}
+    assert await refusal(dialect, body, *allowed, status=404) == ("file_not_found", place)
+
+
+async def test_a_file_of_the_gateway_in_a_container_is_not_found_either() -> None:
+    tools = [{**INTERPRETER, "container": {"type": "auto", "file_ids": ["file-1", GATEWAY_FILE]}}]
+    refused = await refusal("openai_responses", {"tools": tools}, "tools.code_interpreter", "file_id", status=404)
+    assert refused == ("file_not_found", "tools[0].container.file_ids")
+
+
+@pytest.mark.parametrize("file_id", ["file-abcdefghijklmnopqrstuvwx", f"file-{uuid4().hex}"])
+async def test_the_providers_own_file_passes_with_the_permission(file_id: str) -> None:
+    part = {"type": "input_file", "file_id": file_id}
+    assert await refusal("openai_responses", {"input": [{"role": "user", "content": [part]}]}, "file_id") is None

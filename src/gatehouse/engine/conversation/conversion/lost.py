@@ -4,7 +4,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from gatehouse.engine.conversation.conversion.system_messages import has_later
+from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.form import (
     Document,
     EmbeddingsRequest,
@@ -15,6 +18,7 @@ from gatehouse.engine.conversation.form import (
     ToolCall,
     ToolResult,
 )
+from gatehouse.engine.conversation.usage import Usage
 
 HEADER: Final = "X-Gateway-Dropped"
 #: bounds of the header
@@ -22,9 +26,12 @@ MAX_NAMES: Final = 32
 MAX_CHARACTERS: Final = 512
 #: ends a header that does not name all lost fields
 _MORE: Final = "..."
+_any: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder()
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]{0,63}\Z")
 #: replaces a name that does not have the form of a field's name, because it could be any text
 _UNPRINTABLE: Final = "?"
+#: The only dialect whose answers name the stop sequence that ended them. Its usage has no tokens of reasoning.
+_NAMES_STOP_SEQUENCE: Final = "anthropic_messages"
 #: fields of `Sampling`, and optional fields of `Request`, that not all APIs have
 _SAMPLING: Final = ("temperature", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty", "stop")
 _OPTIONS: Final = ("user", "prompt_cache_key", "response_format", "effort", "betas")
@@ -85,6 +92,28 @@ def lost_fields(
             yield from request.effort.fields
         elif name := feature_fields.get(feature, feature):
             yield name
+
+
+def usage_details(usage: bytes, kept: frozenset[str]) -> tuple[str, ...]:
+    """Return the names of the numbers in a provider's usage that are above zero and not in `kept`. `usage` is JSON: an
+    object whose members are numbers and objects of numbers. Raises `NotConvertible`."""
+    decoded = decode(_any, usage)
+    members = dict(decoded) if isinstance(decoded, dict) else {}
+    for details in list(members.values()):
+        if isinstance(details, dict):
+            members |= details
+    return tuple(
+        f"answer.usage.{name}"
+        for name, value in members.items()
+        if type(value) is int and value > 0 and name not in kept
+    )
+
+
+def unshown(dialect: str, stop_sequence: str | None, usage: Usage | None) -> tuple[str, ...]:
+    """Return the names of the parts of an answer that the client's dialect has no field for."""
+    if dialect == _NAMES_STOP_SEQUENCE:
+        return ("answer.usage.reasoning_tokens",) if usage is not None and usage.reasoning_tokens else ()
+    return () if stop_sequence is None else ("answer.stop_sequence",)
 
 
 def header(names: Iterable[str]) -> str:

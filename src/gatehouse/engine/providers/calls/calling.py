@@ -18,6 +18,7 @@ from gatehouse.engine.conversation.decoding.bodies import encode
 from gatehouse.engine.conversation.decoding.multipart import write_form
 from gatehouse.engine.conversation.dialect import Dialect, ProviderDialect
 from gatehouse.engine.conversation.dialects import DIALECTS, NATIVE, PASSING
+from gatehouse.engine.conversation.dialects.anthropic_messages import containers
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible, ResponseNotFound
 from gatehouse.engine.conversation.form import Completion, EmbeddingsRequest, Reasoning, Request
 from gatehouse.engine.providers.calls.binary import Binary, check_recording, recording_headers
@@ -217,7 +218,7 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties, output_li
             raise ProviderFailed(NOT_CONVERTIBLE, client_error=error) from None
         if call.stream:
             hides = partial(client.hides, call=call)
-            stream = Converting(spoken.stream_reader(), client.stream_writer(call), call.model, hides)
+            stream = Converting(spoken.stream_reader(), client.stream_writer(call), call.model, hides, client.name)
     fitted, dropped = _fitted(body, dropped, call, candidate, parties)
     if call.is_form:
         form, content_type = write_form(fitted, call.files)
@@ -303,11 +304,7 @@ async def _whole_reply(
                 check_text(body)
             else:
                 usage = passing.check_reply(body)
-                native = NATIVE.get(call.dialect)
-                if native is None:
-                    body = naming.in_body(body, call.model)
-                else:
-                    body = native.edit_reply(body, call, candidate.model.model_id, candidate.provider.id)
+                body = _edited(body, call, candidate)
         else:
             answer = spoken.parse_reply(body)
             answer = msgspec.structs.replace(
@@ -317,12 +314,27 @@ async def _whole_reply(
             )
             usage, body = answer.usage, client.render_reply(answer, call)
             if isinstance(answer, Completion):
-                lost_parts = (*answer.lost, *_hidden_reasoning(answer, client, call))
+                lost_parts = (
+                    *answer.lost,
+                    *_hidden_reasoning(answer, client, call),
+                    *lost.unshown(client.name, answer.stop_sequence, usage),
+                )
     except NotConvertible:
         raise ProviderFailed("bad_reply", status=reply.status) from None
     whole = Reply.whole(reply.status, body, usage, call, sent_bytes=sent_bytes)
     whole.whole_lost_parts = lost_parts
     return whole
+
+
+def _edited(body: bytes, call: ModelCall, candidate: Candidate) -> bytes:
+    """Return a complete answer that is passed through, with the client's name of the model and the client's ids."""
+    model, provider = candidate.model.model_id, candidate.provider.id
+    native = NATIVE.get(call.dialect)
+    if native is not None:
+        return native.edit_reply(body, call, model, provider)
+    body = naming.in_body(body, call.model)
+    public_container = call.options.public_container
+    return body if public_container is None else containers.in_body(body, partial(public_container, provider, model))
 
 
 def _hidden_reasoning(answer: Completion, client: Dialect, call: ModelCall) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from gatehouse.engine.dlp.turns import WorkOwner
 from gatehouse.engine.exchange import CallRequest, Identified
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.candidates.route import AUTO
-from gatehouse.engine.verdict import ALLOW, Ask, Hold, MaybeVerdict, Refuse, Verdict
+from gatehouse.engine.verdict import ALLOW, ApprovalResult, Ask, Hold, MaybeVerdict, Refuse, Verdict
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller
 
@@ -87,7 +87,8 @@ def _kind(file: FilePart) -> str:
 def approval_hold(hit: Hit, inspection: Inspection, ports: Ports, direction: str) -> Hold:
     """Return the verdict that holds the request until a person has decided about the finding."""
 
-    def settled(approved: bool) -> None:
+    def settled(result: ApprovalResult) -> None:
+        approved = result == "approved"
         inspection.note_action("PROMPT" if approved else "CANCEL")
         inspection.settle_prompts("approved" if approved else "cancelled")
 

@@ -17,7 +17,7 @@ from gatehouse.engine.dlp.streams.stream import StreamGuard
 from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.calls.dlp_input import approval_hold
-from gatehouse.engine.verdict import ALLOW, Hold, MaybeVerdict, Refuse, Rewrite, Verdict
+from gatehouse.engine.verdict import ALLOW, ApprovalResult, Hold, MaybeVerdict, Refuse, Rewrite, Verdict
 from gatehouse.foundation.errors import Refusal
 
 _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
@@ -99,17 +99,21 @@ def stream_hold(x: CallRequest, hit: Hit, ports: Ports) -> Hold:
 
 
 async def await_approval(x: CallRequest, hold: Hold, ports: Ports) -> Verdict:
-    """Wait for the decision, and record it. Return `ALLOW` or a refusal. A request that is cancelled while it waits is
-    treated as not approved. For token counts, no approval is requested, and a refusal is returned."""
-    is_approved = False
+    """Wait for the decision, and record it. Return `ALLOW` or a refusal. For token counts, no approval is requested,
+    and a refusal is returned. After an approval, the organization's policy is read again, because models may have been
+    removed during the wait (`kill_switch.was_removed`)."""
+    # The result if the client disconnects, the worker stops, or approvals are not available.
+    result: ApprovalResult = "cancelled"
     # A call of a tool has no dialect.
     dialect = DIALECTS.get(x.call.dialect)
     try:
-        if dialect is None or dialect.operation != "count_tokens":
-            is_approved = await ports.approvals.decision(x, hold.ask)
+        counts = dialect is not None and dialect.operation == "count_tokens"
+        result = "denied" if counts else await ports.approvals.decision(x, hold.ask)
+        if result == "approved":
+            x.later_policies.append(await ports.policies.current(x.identified.policy.tenant_id))
     except Refusal as refused:
         return Refuse(refused)
     finally:
         if hold.settled is not None:
-            hold.settled(is_approved)
-    return ALLOW if is_approved else Refuse(hold.denied)
+            hold.settled(result)
+    return ALLOW if result == "approved" else Refuse(hold.denied)

@@ -17,7 +17,9 @@ from gatehouse.engine.conversation.endings import ended_normally
 from gatehouse.engine.exchange import Admitted, Cacheable, CachedAnswer, CallRequest, CollectedAnswer, Exchange
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, dropped_fields
+from gatehouse.engine.stages.candidates.kill_switch import was_removed
 from gatehouse.engine.verdict import ALLOW, Verdict
+from gatehouse.foundation.secrets.owned_ids import CONTAINER_PREFIX
 
 #: Largest request that is looked up and largest answer that is stored. Hashing or sealing larger ones would delay other
 #: requests.
@@ -27,6 +29,7 @@ MAX_CACHED_BYTES: Final = 1024**2
 #: Part of the key.
 _FORMAT: Final = "names of lost parts, answer"
 _SEPARATOR: Final = b"\n"
+_CONTAINER_SIGN: Final = CONTAINER_PREFIX.encode()
 
 _encoder = msgspec.json.Encoder()
 
@@ -39,7 +42,7 @@ def look(x: Admitted, ports: Ports) -> Verdict | Coroutine[Any, Any, Verdict | C
     if not TRAITS[x.call_request.call.dialect].is_cacheable:
         return ALLOW
     options = x.call_request.call.options
-    if options.keeps or options.previous is not None or options.references:
+    if options.keeps or options.previous is not None or options.references or options.containers:
         # The answer depends on what the provider keeps, or has ids that are bound to the caller.
         return ALLOW
     if x.call_request.body_bytes > MAX_CACHED_BYTES:
@@ -88,6 +91,9 @@ def keep(x: Exchange, ports: Ports) -> None:
         return
     call, collected = cacheable.admitted.call_request.call, cacheable.collected
     answer = b"".join(collected.blocks)
+    if call.options.public_container is not None and _CONTAINER_SIGN in answer:
+        # The id of the container is bound to the caller.
+        return
     if len(answer) <= MAX_CACHED_BYTES and ended_normally(call.dialect, answer, stream=call.stream):
         entry = lost.header(collected.lost_parts).encode() + _SEPARATOR + answer
         ports.cache.put(cacheable.key, entry, cacheable.seconds)
@@ -127,6 +133,7 @@ async def _may_still(x: Admitted, ports: Ports) -> bool:
     return (
         ports.switches.up_to_date()
         and not ports.switches.switched_off(identified.policy.tenant_id, x.chain[0])
+        and not was_removed(x.call_request, x.chain[0])
         and ports.credentials.still_good(identified.caller)
     )
 

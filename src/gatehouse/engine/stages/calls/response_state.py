@@ -1,11 +1,12 @@
-"""Binds responses and items that a provider keeps for calls of the Responses API to the caller (docs/clients.md).
+"""Binds what a provider keeps to the caller (docs/clients.md): responses and items of the Responses API, and containers
+of this API and of Anthropic's messages.
 
 The ids that a client receives are bound to its organization and user. A follow-up with the id of another user, or with
 an id that the gateway did not make, is refused. The call continues with the provider's ids.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -18,7 +19,7 @@ from gatehouse.engine.fields.naming import declared_tools, hosted_tools
 from gatehouse.engine.fields.tables import ALL_TOOLS, TOOLS
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
-from gatehouse.foundation.secrets.owned_ids import KeptObject, has_container_form, has_item_form
+from gatehouse.foundation.secrets.owned_ids import CONTAINER_PREFIX, KeptObject, has_container_form, has_item_form
 
 _RESPONSE_PREFIX: Final = "resp_"
 #: parameters of a list of items whose values are ids of items
@@ -36,7 +37,11 @@ _APPROVAL: Final = "approval_request_id"
 #: the key of a container's id in items, in their annotations, and in the options of tools
 _CONTAINER_ID: Final = "container_id"
 #: the beginning of the ids of containers, without which a body need not be searched
-_CONTAINER_SIGN: Final = b"cntr_gw_"
+_CONTAINER_SIGN: Final = CONTAINER_PREFIX.encode()
+#: dialects of Anthropic's messages, whose body may name a container
+_WITH_CONTAINER: Final = frozenset({"anthropic_messages", "anthropic_token_count"})
+#: an object that may have the id of a container, the key of the id, and its place in the body
+_Place: TypeAlias = tuple[dict[str, Any], str, str]
 #: fields with ids that an item answers
 _ANSWERING_FIELDS: Final = frozenset({_APPROVAL, *_SAFETY_CHECKS})
 
@@ -50,7 +55,7 @@ def resolve(x: CallRequest, ports: Ports) -> Verdict | CallRequest:
     """Return the call with the provider's ids. A call of another API is not changed."""
     call = x.call
     if call.dialect not in NATIVE_OPERATIONS:
-        return ALLOW
+        return _resolve_message(x, ports) if call.dialect in _WITH_CONTAINER else ALLOW
     resolved = _resolve(x, ports) if call.kept is None else _resolve_kept(x, call.kept, ports)
     return resolved if isinstance(resolved, Refuse) else msgspec.structs.replace(x, call=resolved)
 
@@ -89,8 +94,7 @@ def _resolve(x: CallRequest, ports: Ports) -> NativeCall | Refuse:
     runs_tools = bool(allowed) and any(
         field.name in allowed or ALL_TOOLS in allowed for field in hosted_tools(dialect, body)
     )
-    has_containers = _CONTAINER_SIGN in x.call.raw_body
-    containers = _resolve_containers(x, bound_to, ports) if has_containers else NO_OPTIONS.containers
+    containers = _resolve_containers(x, _containers(dialect, body), bound_to, ports)
     if isinstance(containers, Refuse):
         return containers
     references = _resolve_items(body.get("input"), bound_to, ports)
@@ -116,11 +120,32 @@ def _public_containers(bound_to: bytes, ports: Ports) -> Callable[[str, str, str
     return public_id
 
 
-def _resolve_containers(x: CallRequest, bound_to: bytes, ports: Ports) -> Mapping[str, str] | Refuse:
+def _resolve_message(x: CallRequest, ports: Ports) -> Verdict | CallRequest:
+    """Resolve the container of Anthropic's messages: an id, or an object with an id."""
+    container = x.call.body.get("container")
+    if container is None and not x.identified.policy.allowed_fields:
+        # The provider runs no tool without a permission, so the answer names no container.
+        return ALLOW
+    places = [(x.call.body, "container", "container")]
+    if isinstance(container, dict):
+        places = [(container, "id", "container.id")]
+    bound_to = owner(x.identified)
+    containers = _resolve_containers(x, places, bound_to, ports)
+    if isinstance(containers, Refuse):
+        return containers
+    options = NativeOptions(public_container=_public_containers(bound_to, ports), containers=containers)
+    return msgspec.structs.replace(x, call=resolved_call(x.call, options, None))
+
+
+def _resolve_containers(
+    x: CallRequest, places: Iterable[_Place], bound_to: bytes, ports: Ports
+) -> Mapping[str, str] | Refuse:
     """Replace the public ids of containers by the provider's. Return the providers of the containers by these ids.
     Refuses an id of another owner."""
+    if _CONTAINER_SIGN not in x.call.raw_body:
+        return NO_OPTIONS.containers
     containers: dict[str, str] = {}
-    for holder, key, path in _containers(x.call.dialect, x.call.body):
+    for holder, key, path in places:
         public_id = holder.get(key)
         if not isinstance(public_id, str) or not has_container_form(public_id):
             continue
@@ -132,8 +157,8 @@ def _resolve_containers(x: CallRequest, bound_to: bytes, ports: Ports) -> Mappin
     return containers
 
 
-def _containers(dialect: str, body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Yield each object that may have the id of a container, with its key and place."""
+def _containers(dialect: str, body: Mapping[str, Any]) -> Iterator[_Place]:
+    """Yield each object that may have the id of a container."""
     for tool, path in declared_tools(dialect, body):
         if isinstance(tool, dict):
             yield tool, "container", f"{path}.container"

@@ -13,7 +13,7 @@ from gatehouse.engine.stages.candidates.policy_rules import (
     request_variables,
     violation,
 )
-from gatehouse.engine.verdict import ALLOW, Ask, Hold, Refuse, Verdict
+from gatehouse.engine.verdict import ALLOW, ApprovalResult, Ask, Hold, Refuse, Verdict
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.policy.rules.conditions import TOOL_CALL
 from gatehouse.policy.rules.evaluation import context_of, decide
@@ -82,14 +82,14 @@ def _by_tool(x: CallRequest, called: CalledTool) -> Verdict:
             )
         )
 
-    def settled(approved: bool) -> None:
+    def settled(result: ApprovalResult) -> None:
         x.rule_events.append(
             RuleEvent(
                 kind="mcp_tool",
                 rule_id=str(called.tool.id),
                 rule_name=called.tool.name,
                 action="REQUIRE_APPROVAL",
-                result="approved" if approved else "denied",
+                result=result,
                 model=x.call.model,
             )
         )

@@ -11,7 +11,7 @@ from gatehouse.engine.money.bound import caller_output_limit
 from gatehouse.engine.money.estimate import texts
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.records.outcome import RuleEvent
-from gatehouse.engine.verdict import ALLOW, Ask, Hold, Refuse, Reroute, Verdict
+from gatehouse.engine.verdict import ALLOW, ApprovalResult, Ask, Hold, Refuse, Reroute, Verdict
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.foundation.identity import Caller, CallerKind
 from gatehouse.policy.catalog import Candidate
@@ -87,8 +87,8 @@ def _reroute(x: CallRequest, rule: PolicyRule) -> Verdict | Reroute:
 def approval_hold(x: CallRequest, rule: PolicyRule, model: str) -> Hold:
     """Return the verdict that holds a call until a person has decided. `model` is the name of the model or tool."""
 
-    def settled(approved: bool) -> None:
-        x.rule_events.append(_event(rule, "approved" if approved else "denied", model))
+    def settled(result: ApprovalResult) -> None:
+        x.rule_events.append(_event(rule, result, model))
 
     denied = f"The request requires an approval ({rule.name}), which was denied or not granted in time."
     ask = Ask(reason=f"{rule.name} asks for approval of {model}", rule_id=rule.id, rule_name=rule.name)

@@ -3,7 +3,8 @@
 Every candidate is judged, because the table of guards depends on the kind of provider (local servers have fewer
 guards), and a converted call has no guards."""
 
-from typing import Final
+import re
+from typing import Any, Final
 
 from gatehouse.engine.conversation.call import NativeCall
 from gatehouse.engine.conversation.dialects import DIALECTS
@@ -12,6 +13,7 @@ from gatehouse.engine.fields.naming import WITH_ITEMS, Field, guard_of, printabl
 from gatehouse.engine.fields.tables import (
     ALL_TOOLS,
     CONTAINER,
+    FILE_ID,
     KEPT_CONTAINER,
     LEFT_OUT_TOOLS,
     NEVER_ALLOWED,
@@ -26,7 +28,7 @@ from gatehouse.engine.providers.kind import ProviderNotConfigured, offer_to
 from gatehouse.engine.providers.registry import KINDS
 from gatehouse.engine.records.outcome import RuleEvent
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
-from gatehouse.foundation.errors import BadRequest
+from gatehouse.foundation.errors import BadRequest, NotFound, Refusal
 from gatehouse.policy.catalog import Candidate
 
 #: Value of the field `kind` in the events.
@@ -39,6 +41,8 @@ _MAX_RECORDED_FIELDS: Final = 16
 _UNKNOWN: Final = "is unknown to the gateway"
 #: All reasons for which a field can be refused.
 REASONS: Final = (*dict.fromkeys(guard.reason for guard in OPENAI_CHAT.values()), _UNKNOWN)
+#: The form of the ids of files of `/v1/files`: UUIDs of version 7. Other vendors' ids of files do not have it.
+_GATEWAY_FILE: Final = re.compile(r"file-[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}\Z")
 _HOW: Final = "An administrator can allow it with PUT /api/v1/admin/org/request-fields."
 
 
@@ -62,6 +66,16 @@ class StateNotAvailable(BadRequest):
             " another user's. Leave it out and send the messages, or use `previous_response_id` in /v1/responses.",
             param=field.path,
         )
+
+
+class FileOfGateway(NotFound):
+    """The id is that of a file of `/v1/files`, of any user. No provider has these files."""
+
+    code = "file_not_found"
+    message = (
+        "Model calls cannot refer to files of this gateway's /v1/files, which are for batches only. Put the content"
+        " into the message."
+    )
 
 
 def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
@@ -91,11 +105,13 @@ def _judge_fields(x: CallRequest, candidate: Candidate, fields: tuple[Field, ...
     left_out = LEFT_OUT_TOOLS.get(x.call.dialect, frozenset()) if options.left_out else frozenset()
     containers = options.containers
     for field in fields:
-        if field.name == CONTAINER and type(field.value) is str and field.value in containers:
-            if containers[field.value] == candidate.provider.id:
+        if field.name == CONTAINER and containers and (own := _only_id(field.value)) in containers:
+            if containers[own] == candidate.provider.id:
                 continue
             # The id is valid at the provider that made the container only.
             return _refusal(x, candidate, field, CONTAINER, FieldNotAllowed.because(field, CONTAINER, KEPT_CONTAINER))
+        if field.name == FILE_ID and _is_gateway_file(field.value):
+            return _refusal(x, candidate, field, FILE_ID, FileOfGateway(param=field.path))
         if _is_unbound_state(x, field):
             return _refusal(x, candidate, field, printable(field.name), StateNotAvailable.because(field))
         guarded = guard_of(field.name, guards)
@@ -132,6 +148,19 @@ def _guards(x: CallRequest, candidate: Candidate) -> Guards:
     return kind.guards if offered is not None and offered.dialect == client.name else NO_GUARDS
 
 
+def _is_gateway_file(value: Any) -> bool:
+    """Return whether a file's id, or one of several, is that of a file of the gateway."""
+    ids = value if type(value) is list else (value,)
+    return any(type(file_id) is str and _GATEWAY_FILE.match(file_id) for file_id in ids)
+
+
+def _only_id(container: Any) -> str:
+    """Return the id in the value of a field that names a container and nothing else; empty for any other value."""
+    if type(container) is dict and not any(value for name, value in container.items() if name != "id"):
+        container = container.get("id")
+    return container if type(container) is str else ""
+
+
 def _is_unbound_state(x: CallRequest, field: Field) -> bool:
     """Return whether a field continues stored content that the gateway cannot bind to the caller."""
     guarded = guard_of(field.name, OPENAI_CHAT)
@@ -144,7 +173,7 @@ def _unknown(field: Field) -> bool:
     return guard_of(field.name, OPENAI_CHAT) is None
 
 
-def _refusal(x: CallRequest, candidate: Candidate, field: Field, name: str, error: BadRequest) -> Refuse:
+def _refusal(x: CallRequest, candidate: Candidate, field: Field, name: str, error: Refusal) -> Refuse:
     event = _event(name, "BLOCK", f"{candidate.provider.id}/{candidate.model.model_id}")
     if event not in x.rule_events:
         x.rule_events.append(event)

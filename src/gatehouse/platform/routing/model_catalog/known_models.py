@@ -164,6 +164,10 @@ class KnownModels:
     ) -> None:
         #: the presets of files by id
         self.presets = presets
+        #: vendors that are neither of this version nor presets of the file: the organization's presets of earlier files
+        self.earlier_vendors = tuple(
+            dict.fromkeys(name for name, _ in models if name not in VENDORS and name not in presets)
+        )
         #: in the order of the file, by vendor and id; without aliases
         self.models = models
         self._by_name = {
@@ -192,15 +196,16 @@ class KnownModels:
         return by_address or vendor_of(provider) or self._by_origin.get(origin)
 
 
-def parse(content: str) -> KnownModels:
-    """Read a file of models. Raises `BadPriceFile`."""
+def parse(content: str, *, with_earlier: bool = False) -> KnownModels:
+    """Read a file of models. Raises `BadPriceFile`. With `with_earlier`, models may belong to presets of earlier files,
+    which are not in this file (`earlier_vendors`)."""
     try:
         document = tomllib.loads(content, parse_float=Decimal)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadPriceFile(f"The file is not valid TOML: {error}") from None
     faults: list[_Fault] = []
     presets = dict(_presets(document, faults))
-    models = dict(_entries(document, {*VENDORS, *presets}, faults))
+    models = dict(_entries(document, {*VENDORS, *presets}, faults, with_earlier=with_earlier))
     ids: dict[tuple[str, str], str] = {}
     for (vendor, model_id), model in models.items():
         for name in (model_id, *model.aliases):
@@ -237,12 +242,13 @@ def _per_token(price: Decimal | None) -> Decimal | None:
 
 
 def _entries(
-    document: dict[str, Any], vendors: Set[str], faults: list[_Fault]
+    document: dict[str, Any], vendors: Set[str], faults: list[_Fault], *, with_earlier: bool
 ) -> Iterator[tuple[tuple[str, str], KnownModel]]:
     for vendor, models in document.items():
         if vendor in {"version", TABLE}:
             continue
-        if vendor not in vendors:
+        may_be_earlier = with_earlier and re.fullmatch(SLUG, vendor) and vendor not in _RESERVED
+        if vendor not in vendors and not may_be_earlier:
             names = ", ".join(sorted(vendors))
             faults.append(((vendor,), f"is not a vendor. Use one of {names}, or add a preset of this name."))
             continue

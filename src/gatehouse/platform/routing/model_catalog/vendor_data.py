@@ -1,11 +1,13 @@
 """Presets and models from files of `gatehouse prices update -f`, which are stored for each organization by vendor."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.foundation.errors import NotFound
 from gatehouse.foundation.http.bodies import Body
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.routing.model_catalog import known_models
@@ -36,6 +38,40 @@ async def load_known(session: AsyncSession) -> KnownModels:
         for model_id, fields in row.models.items():
             models[row.id, model_id] = _model(fields, own.find(row.id, model_id))
     return KnownModels(models, presets) if rows else own
+
+
+class UnknownVendors(NotFound):
+    """The organization has no presets with these ids: 404."""
+
+    @classmethod
+    def of(cls, vendors: Sequence[str]) -> "UnknownVendors":
+        return cls(
+            f"The file has models of {', '.join(vendors)}, but the organization has no such preset, and the file has"
+            " none. Add a table [presets.NAME] for each of them."
+        )
+
+
+async def with_earlier_presets(session: AsyncSession, file: KnownModels) -> KnownModels:
+    """Return a file with those presets of earlier files to which its models belong. Raises `UnknownVendors`."""
+    if not file.earlier_vendors:
+        return file
+    query = select(VendorRow).where(VendorRow.id.in_(file.earlier_vendors), VendorRow.preset.is_not(None))
+    earlier = {row.id: stored_preset(row.preset or {}) for row in await session.scalars(query)}
+    if missing := [vendor for vendor in file.earlier_vendors if vendor not in earlier]:
+        raise UnknownVendors.of(missing)
+    return KnownModels(file.models, {**earlier, **file.presets})
+
+
+async def remove_vendor(change: Change, vendor: str) -> bool:
+    """Remove the stored preset and models of a vendor. Return whether there were any. A preset of this version with the
+    same id applies again. Entries of the catalog keep their values."""
+    row = await change.session.get(VendorRow, (change.tenant_id, vendor))
+    if row is None:
+        return False
+    await change.session.delete(row)
+    change.record("provider.presets_updated", "provider", presets=[vendor], providers=[], removed=True)
+    recompile_policy(change)
+    return True
 
 
 async def store_file(change: Change, file: KnownModels) -> dict[str, bool]:

@@ -1,6 +1,7 @@
 """Anthropic's messages API."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, Literal
 
 from gatehouse.engine.conversation.call import ModelCall
@@ -71,7 +72,8 @@ class AnthropicMessages:
         return forwarded(call, model)
 
     def tap(self, call: ModelCall, model: str, provider: str = "") -> MessagesTap:
-        return MessagesTap(call.model)
+        public_container = call.options.public_container
+        return MessagesTap(call.model, None if public_container is None else partial(public_container, provider, model))
 
     def check_reply(self, body: bytes) -> Usage | None:
         return merged(None, reply.usage_in(body))

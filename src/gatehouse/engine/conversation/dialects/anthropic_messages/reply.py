@@ -8,7 +8,7 @@ import msgspec
 from gatehouse.engine.conversation.conversion.arguments import arguments_object
 from gatehouse.engine.conversation.decoding.answers import UsageReader, decode
 from gatehouse.engine.conversation.dialects.anthropic_messages.content import write_reasoning
-from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, usage_fields
+from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, read_usage, usage_fields
 from gatehouse.engine.conversation.form import AnswerPart, Completion, Finish, Reasoning, Text, ToolCall
 
 FINISH: dict[str | None, Finish] = {
@@ -47,7 +47,7 @@ class _Reply(msgspec.Struct):
     stop_reason: str | None = None
     stop_sequence: str | None = None
     stop_details: Any = None
-    usage: UsageShape | None = None
+    usage: msgspec.Raw = msgspec.Raw(b"null")
 
 
 usage_in = UsageReader("content", UsageShape)
@@ -72,14 +72,15 @@ def read(body: bytes) -> Completion:
         else:
             # Other dialects have no equivalent for other blocks, such as results of tools that the provider runs.
             lost[f"answer.{block.type}"] = None
+    usage, lost_usage = read_usage(None, reply.usage)
     return Completion(
         id=reply.id,
         model=reply.model,
         parts=tuple(parts),
         finish=FINISH.get(reply.stop_reason, "stop"),
         stop_sequence=reply.stop_sequence,
-        usage=merged(None, reply.usage),
-        lost=tuple(lost),
+        usage=usage,
+        lost=(*lost, *lost_usage),
     )
 
 

@@ -9,7 +9,7 @@ from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.dialects.anthropic_messages.content import UNSIGNED
 from gatehouse.engine.conversation.dialects.anthropic_messages.reply import FINISH, ShownThinking, stop_reason
 from gatehouse.engine.conversation.dialects.anthropic_messages.tap import fault_in
-from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, usage_fields
+from gatehouse.engine.conversation.dialects.anthropic_messages.usage import read_usage, usage_fields
 from gatehouse.engine.conversation.form import (
     Delta,
     GenerationFinished,
@@ -27,11 +27,13 @@ from gatehouse.engine.conversation.form import (
 from gatehouse.engine.conversation.sse import data_of, frame
 from gatehouse.engine.conversation.usage import Usage
 
+_NO_USAGE: Final = msgspec.Raw(b"null")
+
 
 class _Message(msgspec.Struct):
     id: str = ""
     model: str = ""
-    usage: UsageShape | None = None
+    usage: msgspec.Raw = _NO_USAGE
 
 
 class _Block(msgspec.Struct):
@@ -62,7 +64,7 @@ class _Event(msgspec.Struct):
     message: _Message | None = None
     content_block: _Block | None = None
     delta: _Delta | None = None
-    usage: UsageShape | None = None
+    usage: msgspec.Raw = _NO_USAGE
 
 
 _event = msgspec.json.Decoder(_Event)
@@ -107,8 +109,9 @@ class Reader:
                 return ()
 
     def _started(self, message: _Message) -> Sequence[Delta]:
-        self._usage = merged(None, message.usage)
-        return (StreamStarted(id=message.id, model=message.model, usage=self._usage),)
+        self._usage, lost_usage = read_usage(None, message.usage)
+        started = StreamStarted(id=message.id, model=message.model, usage=self._usage)
+        return (started, PartsLost(lost_usage)) if lost_usage else (started,)
 
     def _block(self, index: int, block: _Block) -> Sequence[Delta]:
         if block.type == "tool_use":
@@ -141,12 +144,14 @@ class Reader:
             return (ToolArguments(index=self._tools[index], text=delta.partial_json),)
         return (PartsLost(("answer.citations",)),) if delta.citation else ()
 
-    def _message_delta(self, delta: _Delta, usage: UsageShape | None) -> Sequence[Delta]:
+    def _message_delta(self, delta: _Delta, usage: msgspec.Raw) -> Sequence[Delta]:
         deltas: list[Delta] = [PartsLost(("answer.stop_details",))] if delta.stop_details else []
         if delta.stop_reason is not None:
             reason = FINISH.get(delta.stop_reason, "stop")
             deltas.append(GenerationFinished(reason=reason, stop_sequence=delta.stop_sequence))
-        self._usage = merged(self._usage, usage)
+        self._usage, lost_usage = read_usage(self._usage, usage)
+        if lost_usage:
+            deltas.append(PartsLost(lost_usage))
         if self._usage is not None:
             deltas.append(UsageDelta(self._usage))
         return deltas

@@ -1,8 +1,11 @@
 """Observes a stream of the messages API that is passed through."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from gatehouse.engine.conversation.conversion import naming
+from gatehouse.engine.conversation.dialects.anthropic_messages import containers
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged
 from gatehouse.engine.conversation.sse import data_of, event_at, up_to_fault
 from gatehouse.engine.conversation.usage import Usage
@@ -31,12 +34,14 @@ _fault = msgspec.json.Decoder(_Fault)
 
 
 class MessagesTap:
-    """A `Tap`. `model` is the requested name."""
+    """A `Tap`. `model` is the requested name. `public_container` converts the provider's id of a container to the
+    client's."""
 
-    __slots__ = ("_model", "_named", "fault", "finished", "usage")
+    __slots__ = ("_model", "_named", "_public_container", "fault", "finished", "usage")
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, public_container: Callable[[str], str] | None = None) -> None:
         self._model = model
+        self._public_container = public_container
         self._named = False
         self.usage: Usage | None = None
         self.finished = False
@@ -52,6 +57,8 @@ class MessagesTap:
             self.finished = True
         if b'"error"' in block:
             block, self.fault = up_to_fault(block, fault_in)
+        if self._public_container is not None:
+            block = containers.in_block(block, self._public_container)
         if not self._named and b'"message_start"' in block:
             self._named = True
             return naming.in_object(block, "message", self._model)

@@ -7,7 +7,7 @@ import msgspec
 
 from gatehouse.engine.conversation.decoding.answers import UsageReader, decode
 from gatehouse.engine.conversation.dialects.openai_chat.content import signature_fields, signature_of
-from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_fields, usage_of
+from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, read_usage, usage_fields
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import AnswerPart, Completion, Finish, Reasoning, Text, ToolCall
 
@@ -138,7 +138,7 @@ class _Reply(Cited, kw_only=True):
     id: str = ""
     model: str = ""
     created: int = 0
-    usage: UsageShape | None = None
+    usage: msgspec.Raw = msgspec.Raw(b"null")
 
 
 usage_in = UsageReader("choices", UsageShape)
@@ -160,6 +160,7 @@ def read(body: bytes) -> Completion:
     if choice.finish_reason == FAILED_FINISH_REASON:
         raise NotConvertible("the model broke down")
     message = choice.message
+    usage, lost_usage = read_usage(reply.usage)
     parts: list[AnswerPart] = []
     if message.thoughts:
         parts.append(Reasoning(text=message.thoughts))
@@ -177,8 +178,8 @@ def read(body: bytes) -> Completion:
         created=reply.created,
         parts=tuple(parts),
         finish=FINISH.get(choice.finish_reason, "stop"),
-        usage=usage_of(reply.usage),
-        lost=reply.lost(message, choice.logprobs),
+        usage=usage,
+        lost=(*reply.lost(message, choice.logprobs), *lost_usage),
     )
 
 

@@ -17,7 +17,7 @@ from gatehouse.engine.conversation.dialects.openai_chat.reply import (
     text_of,
 )
 from gatehouse.engine.conversation.dialects.openai_chat.tap import fault_in
-from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_fields, usage_of
+from gatehouse.engine.conversation.dialects.openai_chat.usage import read_usage, usage_fields
 from gatehouse.engine.conversation.form import (
     Delta,
     GenerationFinished,
@@ -33,6 +33,8 @@ from gatehouse.engine.conversation.form import (
     UsageDelta,
 )
 from gatehouse.engine.conversation.sse import data_of, frame
+
+_NO_USAGE: Final = msgspec.Raw(b"null")
 
 
 class _ToolCallDelta(msgspec.Struct):
@@ -59,7 +61,7 @@ class _Chunk(Cited):
     id: str = ""
     model: str = ""
     created: int = 0
-    usage: UsageShape | None = None
+    usage: msgspec.Raw = _NO_USAGE
 
 
 _chunk = msgspec.json.Decoder(_Chunk)
@@ -85,22 +87,22 @@ class Reader:
         if data == b"[DONE]":
             return (StreamEnded(),)
         chunk = decode(_chunk, data)
-        if chunk.choices is None and chunk.usage is None and (fault := fault_in(data)) is not None:
+        usage, lost_usage = read_usage(chunk.usage)
+        if chunk.choices is None and usage is None and (fault := fault_in(data)) is not None:
             return (StreamFailed(fault),)
         deltas: list[Delta] = []
         # Some servers first send a chunk about the prompt, which has neither an id nor choices.
-        if not self._started and (chunk.choices or chunk.id or chunk.usage is not None):
+        if not self._started and (chunk.choices or chunk.id or usage is not None):
             self._started = True
             deltas.append(StreamStarted(id=chunk.id, model=chunk.model, created=chunk.created))
         first = next((choice for choice in chunk.choices or () if choice.index == 0), _Choice())
-        if lost := chunk.lost(first.delta, first.logprobs):
+        if lost := (*chunk.lost(first.delta, first.logprobs), *lost_usage):
             deltas.append(PartsLost(lost))
         for choice in chunk.choices or ():
             if choice.finish_reason == FAILED_FINISH_REASON:
                 return [*deltas, StreamFailed("the model broke down")]
             if choice.index == 0:
                 self._choice(choice, deltas)
-        usage = usage_of(chunk.usage)
         if usage is not None:
             deltas.append(UsageDelta(usage))
         return deltas

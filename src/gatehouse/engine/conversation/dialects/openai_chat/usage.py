@@ -1,9 +1,11 @@
 """Converts OpenAI's usage to disjoint classes: its prompt tokens include the cached ones, which are subtracted."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from gatehouse.engine.conversation.conversion.lost import usage_details
+from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.usage import Usage
 
 
@@ -44,6 +46,23 @@ def usage_of(shape: UsageShape | None) -> Usage | None:
         output_tokens=output,
         reasoning_tokens=min(reasoning, output),
     )
+
+
+#: numbers that the converted usage contains
+_KEPT: Final = frozenset({
+    "prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens", "num_cached_tokens", "reasoning_tokens",
+    "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "text_tokens",
+})  # fmt: skip
+_shape: msgspec.json.Decoder[UsageShape | None] = msgspec.json.Decoder(UsageShape | None)
+
+
+def read_usage(usage: msgspec.Raw) -> tuple[Usage | None, tuple[str, ...]]:
+    """Return the usage of an answer that is converted, and the names of the numbers that it lacks. Raises
+    `NotConvertible`."""
+    raw = bytes(usage)
+    if raw == b"null":
+        return None, ()
+    return usage_of(decode(_shape, raw)), usage_details(raw, _KEPT)
 
 
 def usage_fields(usage: Usage) -> dict[str, Any]:
