@@ -1,5 +1,6 @@
 """The ports of a platform and of an outpost with the same policy, and the results of a request on one of them."""
 
+import json
 import re
 import tempfile
 import time
@@ -10,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 from tests.support.engine import EngineHarness
+from tests.support.mcp_engine import META, received
 
 from gatehouse.engine.exchange import Answer, Received
 from gatehouse.engine.measures.latency import Latencies
@@ -79,6 +81,9 @@ def platform_ports(state: State, base: Ports) -> Ports:
     )
     replica.put_key(tokens.digest(KEY), LiveKey(KEY_ID, USER, enabled=True, expires_at=None, scopes=None))
     replica.switched_off = set(state.switched_off)
+    servers = state.records.mcp_servers
+    ids = {server.id for server in servers} | {tool.id for server in servers for tool in server.tools}
+    replica.mcp_callable = ids - state.switched_off
     ports = msgspec.structs.replace(base)
     ports.credentials = LiveCredentials(replica, issuer="gatehouse", enforce_scopes=True)
     ports.policies = Compiled(state.records)
@@ -145,6 +150,35 @@ async def results(
         "body": _without_ids(whole),
         "sent": [(request.url, dict(request.headers), request.body) for request in harness.outbound.sent],
         "outcomes": [_plain(outcome) for outcome in harness.outcomes],
+    }
+
+
+async def tool_results(
+    engine: Engine, harness: EngineHarness, path: str, method: str, params: dict[str, Any]
+) -> dict[str, Any]:
+    """Send a request to MCP servers. Return what the agent and the server receive and what is recorded, without values
+    that differ for each call."""
+    harness.outbound.sent, harness.tool_calls = [], []
+    message = {"jsonrpc": "2.0", "id": 7, "method": method, "params": {**params, "_meta": META}}
+    headers = {"authorization": f"Bearer {KEY}", "mcp_protocol_version": "2026-07-28", "mcp_method": method}
+    if method == "tools/call":
+        headers["mcp_name"] = params["name"]
+    body = json.dumps(message).encode()
+
+    async def read() -> bytes:
+        return body
+
+    answer = await engine.tools.answer(received(harness, body, path, **headers), read, lambda: None)
+    varying = ("id", "latency_ms", "upstream_ms", "timestamp")
+    return {
+        "status": answer.status,
+        "headers": _kept(answer.headers),
+        "body": answer.body,
+        "sent": [(request.url, dict(request.headers), request.body) for request in harness.outbound.sent],
+        "calls": [
+            {name: value for name, value in msgspec.structs.asdict(entry).items() if name not in varying}
+            for entry in harness.tool_calls
+        ],
     }
 
 

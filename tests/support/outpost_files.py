@@ -13,6 +13,7 @@ from gatehouse.engine.records.outcome import (
     DlpEvent,
     Failed,
     RuleEvent,
+    ToolCalled,
     encode,
 )
 from gatehouse.foundation.journal import JournalWriter
@@ -33,6 +34,15 @@ RICH = outcome(
     TENANT, dlp_events=(DLP_EVENT,), rule_events=(RULE_EVENT,), attempts=(TRIED,), budgets=((uuid4(), 1_770_000_000),),
     group_ids=(uuid4(),), end_user="customer-1", tags=("team=search", "v:2"),
     requested_model="a\nmodel\r", timestamp=1770000000.123457,
+)  # fmt: skip
+#: a call of a tool with the same events
+TOOL_CALL = ToolCalled(
+    id=uuid4(), tenant_id=TENANT, timestamp=1770000000.25, request_id="r", actor_type="user", user_id=uuid4(),
+    api_key_id=None, client_id=None, ip="10.0.0.5", requested_model="mcp:weather/forecast", provider=None,
+    model_id=None, path="/mcp", server_id=uuid4(), server="weather", tool="forecast",
+    definition_hash="sha256:" + "0" * 64, arguments_digest=None, outcome="refused", status=403, error_code="e",
+    is_error=False, latency_ms=1.5, upstream_ms=None, result_bytes=None, dlp_action="REDACT", dlp_events=(DLP_EVENT,),
+    rule_events=(RULE_EVENT,), group_ids=(uuid4(),), budgets=((uuid4(), 1_770_000_000),),
 )  # fmt: skip
 
 

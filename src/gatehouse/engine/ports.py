@@ -232,6 +232,9 @@ class Traces(Protocol):
 class StdioServers(Protocol):
     """MCP servers that are processes of this machine."""
 
+    def offers(self, tenant_id: TenantId, server: McpServerRecord) -> bool:
+        """Return whether the operator of this host offers the server's command to the organization."""
+
     def outbound(
         self, tenant_id: TenantId, server: McpServerRecord, environment: Mapping[str, str], owner: bytes
     ) -> Outbound:
@@ -258,7 +261,7 @@ class Ports(msgspec.Struct, kw_only=True):
     stdio: StdioServers | None = None
     #: None if this host exports no traces
     traces: Traces | None = None
-    #: None if this host has no users
+    #: None if this host has no accounts of users at MCP servers
     user_tokens: UserTokens | None = None
     #: None if this host stores no samples
     sampler: Sampler | None = None

@@ -61,9 +61,9 @@ _KEPT_RESPONSES: Final = "/v1/responses/"
 _INPUT_ITEMS: Final = "/input_items"
 _KEPT_DIALECT: Final = "openai_kept_response"
 #: one MCP server of the organization, and all of them
-_MCP_SERVER: Final = mcp.PREFIX + "{server}"
-_MCP_ROUTES: Final = frozenset({mcp.ALL, _MCP_SERVER})
-_is_server_path: Final = re.compile(rf"{mcp.PREFIX}[a-z0-9][a-z0-9-]{{0,62}}").fullmatch
+MCP_SERVER: Final = mcp.PREFIX + "{server}"
+_MCP_ROUTES: Final = frozenset({mcp.ALL, MCP_SERVER})
+is_server_path: Final = re.compile(rf"{mcp.PREFIX}[a-z0-9][a-z0-9-]{{0,62}}").fullmatch
 MODELS: Final = "/v1/models"
 SCAN: Final = "/v1/scan"
 
@@ -125,8 +125,8 @@ _MODEL_PATH_PREFIXES: Final = tuple(path + "/" for path in _MODEL_LIST_PATHS)
 
 def find_kind(method: str, path: str) -> RequestKind | None:
     """Return the kind of a request, or None if the gateway does not serve it. `path` must have no trailing slash."""
-    if path == mcp.ALL or _is_server_path(path):
-        return _MCP_KINDS.get((method, mcp.ALL if path == mcp.ALL else _MCP_SERVER))
+    if path == mcp.ALL or is_server_path(path):
+        return _MCP_KINDS.get((method, mcp.ALL if path == mcp.ALL else MCP_SERVER))
     if method == "POST":
         return _POST_KINDS.get(path)
     if method in {"GET", "HEAD"} and (path in _MODEL_LIST_PATHS or path.startswith(_MODEL_PATH_PREFIXES)):

@@ -5,7 +5,7 @@ from typing import Final
 
 from gatehouse.foundation.errors import NotFound, Refusal
 from gatehouse.foundation.http.handlers import MethodNotAllowed
-from gatehouse.ingress.gateway import ALIASES, GATEWAY_PATHS, MODEL_CALLS, MODELS, SCAN
+from gatehouse.ingress.gateway import ALIASES, GATEWAY_PATHS, MCP_SERVER, MODEL_CALLS, MODELS, SCAN, is_server_path
 
 #: the APIs of OpenAI and Anthropic that Gatehouse does not serve: maps the path below `/v1` to a name for the message
 _APIS: Final = {
@@ -92,7 +92,9 @@ class UnknownPathToAnthropic(NotFound):
 def refusal(method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:
     """Return the error for a path that no route serves, or None if the path does not belong to a model API."""
     path = path.rstrip("/")
-    allowed = GATEWAY_PATHS.get(path) or (("GET",) if path.startswith((MODELS + "/", "/models/")) else None)
+    allowed = GATEWAY_PATHS.get(MCP_SERVER if is_server_path(path) else path) or (
+        ("GET",) if path.startswith((MODELS + "/", "/models/")) else None
+    )
     if allowed is not None:
         return MethodNotAllowed(headers={"Allow": ", ".join(allowed)}) if method not in allowed else None
     has_version = path.startswith(_VERSIONS)

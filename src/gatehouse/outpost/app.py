@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from gatehouse.engine.mcp.serving import ALL as ALL_SERVERS
 from gatehouse.foundation.egress.networks import network
 from gatehouse.foundation.errors import NotFound, Refusal
 from gatehouse.foundation.http.addresses import ClientAddresses
@@ -22,7 +23,7 @@ from gatehouse.ingress.gateway import MODEL_CALLS, MODELS, SCAN, Gateway
 from gatehouse.outpost.host import OutpostHost
 
 #: Paths of the gateway that the proxy serves.
-SERVED: Final = frozenset({*MODEL_CALLS, MODELS, SCAN})
+SERVED: Final = frozenset({*MODEL_CALLS, MODELS, SCAN, ALL_SERVERS})
 
 
 class OutpostProxy:

@@ -31,7 +31,7 @@ from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.tasks import cancel_all
 from gatehouse.ingress.in_progress import InProgress
 from gatehouse.outpost import durable_files
-from gatehouse.outpost.detection import DetectionProcess
+from gatehouse.outpost.child_process import ChildProcess
 from gatehouse.outpost.identity import OutpostIdentity
 from gatehouse.outpost.metrics import OutpostMetrics
 from gatehouse.outpost.money.budget import LocalSpend
@@ -55,6 +55,7 @@ from gatehouse.outpost.records.siem import direct, receivers_of
 from gatehouse.outpost.records.upload import RecordUpload
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.state import BudgetSet, LocalState
+from gatehouse.outpost.stdio import LocalStdio
 from gatehouse.policy.budgets import NANO
 from gatehouse.policy.bundles.signing import BundleRefused
 from gatehouse.policy.catalog import Overrides
@@ -90,11 +91,7 @@ class OutpostHost:
         self.id: UUID = settings.outpost_id
         self.clock: Clock = SYSTEM_CLOCK
         self.began = time.time()
-        folder = settings.folder
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise BadSettings(f"GATEHOUSE_HOME: cannot be written ({error})") from None
+        folder = _made_folder(settings)
         self.state = LocalState(folder)
         self.metrics = OutpostMetrics(settings.gatehouse_home)
         self.identity = _identity(settings)
@@ -119,7 +116,8 @@ class OutpostHost:
             self.heartbeat = HeartbeatSender(
                 settings.cloud_portal_url, self.identity, self._heartbeat_body, issuer=settings.portal_issuer
             )
-        self.detection = DetectionProcess()
+        self.detection = ChildProcess("gatehouse.detection.service")
+        self.stdio = LocalStdio(folder, settings.mcp_stdio_commands)
         self._loading: asyncio.Task[None] | None = None
         self.detectors = DetectionClient(
             settings.gatehouse_home,
@@ -165,6 +163,7 @@ class OutpostHost:
             journal=ThinningJournal(self.journal, self.disk.status),
             outbound=self.outbound,
             clock=self.clock,
+            stdio=self.stdio.client,
             meter=self.metrics,
             detectors=self.detectors,
             dlp=DlpOptions(
@@ -181,6 +180,7 @@ class OutpostHost:
             owned_ids=OwnedIds([_id_key(folder)]),
             unknown_fields=settings.unknown_fields,
             max_response_bytes=settings.max_response_bytes,
+            tool_run_max_cost_usd=settings.tool_run_max_cost_usd,
             request_deadline_seconds=settings.request_deadline_seconds,
             circuit_failures=settings.circuit_failures,
             circuit_seconds=settings.circuit_seconds,
@@ -239,6 +239,8 @@ class OutpostHost:
         parts.push_async_callback(self.journal.close)
         parts.push_async_callback(self.outbound.close)
         parts.push_async_callback(self.detection.stop)
+        self.stdio.start()
+        parts.push_async_callback(self.stdio.stop)
 
     async def _start(self, parts: contextlib.AsyncExitStack) -> None:
         await self.bundles.set_overrides(self.state.current.overrides, budget=self.spend.set)
@@ -325,9 +327,10 @@ class OutpostHost:
             self.follower.poll_now()
 
     def _activated(self, in_force: InForce) -> None:
-        """Publishes the metrics of a bundle that is now active, and loads the models that its rules need, so that no
-        request waits for them."""
+        """Publishes the metrics of a bundle that is now active, ends obsolete processes of MCP servers, and loads the
+        models that its rules need, so that no request waits for them."""
         bundle, snapshot = in_force.bundle, in_force.snapshot
+        self.stdio.activated(bundle)
         self.metrics.policy_version.read(lambda: bundle.version)
         self.metrics.policy_age.read(lambda: time.time() - bundle.issued_at)
         needs_loading = snapshot.dlp.entities and self.detectors.need("ner")
@@ -394,6 +397,15 @@ def shown_budget(budget: BudgetSet) -> dict[str, str | int | None]:
         "monthly_requests": budget.requests,
         "expires_at": None if budget.expires_at is None else iso(budget.expires_at),
     }
+
+
+def _made_folder(settings: OutpostSettings) -> Path:
+    """Returns the outpost's folder. Creates it if it does not exist. Raises `BadSettings`."""
+    try:
+        settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadSettings(f"GATEHOUSE_HOME: cannot be written ({error})") from None
+    return settings.folder
 
 
 def _id_key(folder: Path) -> bytes:

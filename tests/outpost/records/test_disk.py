@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx2
 import msgspec
 import pytest
-from tests.support.outpost_files import RICH, OutpostFiles, requests
+from tests.support.outpost_files import RICH, TOOL_CALL, OutpostFiles, requests
 from tests.support.outpost_server import OutpostServer, Trust, until
 
 from gatehouse.engine.records.outcome import Outcome, decode, encode
@@ -115,6 +115,14 @@ async def test_only_the_last_step_removes_detail_from_records(tmp_path: Path, sh
         for name in ("id", "request_id", "cost_usd", "input_tokens", "budgets", "group_ids", "dlp_action", "timestamp"):
             assert getattr(read, name) == getattr(RICH, name)
     assert status.entries_thinned == (2 if shed == "journal_detail" else 0)
+
+
+async def test_the_last_step_removes_detail_from_calls_of_tools(tmp_path: Path) -> None:
+    writer = JournalWriter(tmp_path)
+    await ThinningJournal(writer, DiskUsage(shed="journal_detail")).append(encode(TOOL_CALL))
+    await writer.close()
+    (entry,) = JournalReader(tmp_path).batch().entries
+    assert decode(entry.payload) == msgspec.structs.replace(TOOL_CALL, dlp_events=(), rule_events=())
 
 
 def test_an_unreadable_disk_is_reported(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 from tests.support.journal import opened, outcome
-from tests.support.outpost_files import RICH, TENANT, OutpostFiles, read, requests
+from tests.support.outpost_files import RICH, TENANT, TOOL_CALL, OutpostFiles, read, requests
 
 from gatehouse.engine.records.outcome import encode
 from gatehouse.outpost.records.export import Export
@@ -36,6 +36,7 @@ def outpost(tmp_path: Path) -> Iterator[OutpostFiles]:
     [
         encode(RICH),
         encode(opened(RICH)),
+        encode(TOOL_CALL),
         encode(outcome(TENANT, timestamp=1770000000.25)),
         b'["lost","damaged",null,12]',
         b'["lost","damaged",null,12,1770000000.5]',
@@ -43,7 +44,7 @@ def outpost(tmp_path: Path) -> Iterator[OutpostFiles]:
         b'["ended",1770000000.5]',
         b'["operated","0197a1f4-3c1e-7e4b-9d59-0a4a4e5f6a7b",1770000000.5,"kill_switch","10.0.0.5",null,{"active":true}]',
     ],
-    ids=["rich", "opened", "plain", "old lost", "lost", "old ended", "ended", "operated"],
+    ids=["rich", "opened", "tool call", "plain", "old lost", "lost", "old ended", "ended", "operated"],
 )
 def test_a_line_of_the_audit_log_has_named_fields_and_can_be_converted_to_its_entry(text: bytes) -> None:
     at = Cursor(uuid4(), 1234567)

@@ -11,12 +11,13 @@ from uuid import UUID
 
 import msgspec
 
-from gatehouse.engine.mcp.errors import McpUserRequired, StdioOff
+from gatehouse.engine.mcp.errors import AccountsElsewhere, McpUserRequired, StdioOff
 from gatehouse.engine.mcp.upstream import Target
 from gatehouse.engine.ports import Ports, UserTokens
 from gatehouse.engine.providers.authentication.tokens import AccessToken, TokenCache, fetch_token
 from gatehouse.engine.providers.failure import NO_ACCESS_TOKEN
 from gatehouse.engine.routing.attempts import OutOfTouch
+from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.outbound import Outbound, OutboundReply, OutboundRequest
 from gatehouse.policy.mcp import (
@@ -49,10 +50,11 @@ class UpstreamCredentials:
     ) -> Target:
         """Return the server as a target of requests, with the gateway's credential. `user_id` is the user for whom
         requests are sent, or None. `owner` identifies the caller, because a process may serve one caller only. Raises
-        `McpUserRequired`, `StdioOff`."""
+        `McpUserRequired`, and the refusal of `refusal_of_host`."""
+        if (refusal := refusal_of_host(ports, tenant_id, server)) is not None:
+            raise refusal
         if server.stdio is not None:
-            if ports.stdio is None:
-                raise StdioOff
+            assert ports.stdio is not None
             values = ports.secrets.open(tenant_id, mcp_environment_key(server.id), server.stdio.sealed_environment)
             process = ports.stdio.outbound(tenant_id, server, values, owner)
             return Target(record=server, revision=server.revision, header={}, outbound=process, gate=gate)
@@ -69,16 +71,27 @@ class UpstreamCredentials:
         return Target(record=server, revision=server.revision, header=header, outbound=outbound, gate=gate)
 
 
+def refusal_of_host(ports: Ports, tenant_id: TenantId, server: McpServerRecord) -> Refusal | None:
+    """Return the refusal of all calls to a server that this host cannot call, or None."""
+    if server.user_oauth is not None and ports.user_tokens is None:
+        return AccountsElsewhere()
+    if server.stdio is not None and (ports.stdio is None or not ports.stdio.offers(tenant_id, server)):
+        return StdioOff()
+    return None
+
+
 async def require_connection(ports: Ports, tenant_id: TenantId, user_id: UUID | None, server: McpServerRecord) -> None:
-    """Check that the user has connected an account if the server needs one. Raises `McpConnectionRequired`,
-    `McpUserRequired`, `Unavailable`."""
+    """Check that the user has connected an account if the server needs one. Raises `AccountsElsewhere`,
+    `McpConnectionRequired`, `McpUserRequired`, `Unavailable`."""
     if server.user_oauth is not None:
         user_tokens, user = _user(ports, user_id)
         await user_tokens.get(tenant_id, user, server)
 
 
 def _user(ports: Ports, user_id: UUID | None) -> tuple[UserTokens, UUID]:
-    if user_id is None or ports.user_tokens is None:
+    if ports.user_tokens is None:
+        raise AccountsElsewhere
+    if user_id is None:
         raise McpUserRequired
     return ports.user_tokens, user_id
 

@@ -17,7 +17,8 @@ NotFound
 └── UnknownSession        the session has ended, or is another caller's
 Unavailable
 ├── McpSwitchedOff        a kill switch is engaged
-└── StdioOff              the server is a process, and this host runs none
+├── AccountsElsewhere     the server needs accounts of users, and this host has none
+└── StdioOff              the server is a process, and this host does not run it
 BadGateway
 └── McpServerFailed       the MCP server did not answer, or its answer is an error or not valid
 """
@@ -100,9 +101,16 @@ class UnknownSession(NotFound):
     message = "The session has ended. Initialize a new one."
 
 
+class AccountsElsewhere(Unavailable):
+    code = "mcp_accounts_elsewhere"
+    message = (
+        "The MCP server needs the account of each user, and outposts have no accounts. Call the server at the platform."
+    )
+
+
 class StdioOff(Unavailable):
     code = "mcp_stdio_off"
-    message = "This host runs no stdio MCP servers. The operator permits them with MCP_STDIO_COMMANDS."
+    message = "This host does not run the stdio MCP server. Its operator permits commands with MCP_STDIO_COMMANDS."
 
 
 class McpServerFailed(BadGateway):

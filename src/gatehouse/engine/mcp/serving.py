@@ -1,6 +1,6 @@
 """Answers requests of agents to an MCP server (`/mcp/{server}`), or to all servers that the caller may use (`/mcp`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from gatehouse.engine import pipeline
 from gatehouse.engine.exchange import Answer, CheckedCaller, Identified, ReadBody, Received
 from gatehouse.engine.mcp import listing, messages, upstream
 from gatehouse.engine.mcp.calling import ToolCalls, checked_name, in_touch
+from gatehouse.engine.mcp.credentials import refusal_of_host
 from gatehouse.engine.mcp.errors import (
     McpConnectionRequired,
     McpServerFailed,
@@ -120,7 +121,15 @@ class ToolServer:
         return Answer(status=200, headers=headers, body=body)
 
     def _listed(self, x: Identified, server: McpServer | None, message: ClientMessage) -> dict[str, Any]:
-        servers = x.policy.mcp_servers.values() if server is None else (server,)
+        servers: Iterable[McpServer]
+        if server is None:
+            servers = (
+                candidate for candidate in x.policy.mcp_servers.values() if self._refusal_of_host(x, candidate) is None
+            )
+        elif (refusal := self._refusal_of_host(x, server)) is not None:
+            raise refusal
+        else:
+            servers = (server,)
         cursor = message.params.get("cursor")
         return listing.page(servers, x.caller, self._ports.switches, cursor, has_full_names=server is None)
 
@@ -167,6 +176,9 @@ class ToolServer:
         except UpstreamFailed as failed:
             raise McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason) from None
         return Answer(status=200, headers={})
+
+    def _refusal_of_host(self, x: Identified, server: McpServer) -> Refusal | None:
+        return refusal_of_host(self._ports, x.policy.tenant_id, server.record)
 
     def _require_on(self, server: McpServer) -> None:
         if self._ports.switches.mcp_stopped(server.record.id):

@@ -18,6 +18,8 @@ from gatehouse.engine.records.upload_notices import Operated
 ACTION: Final = "gateway.request"
 #: Action of the audit event of a call of a tool.
 TOOL_CALL: Final = "mcp.tool_call"
+#: Type of the resource of this event.
+MCP_SERVER: Final = "mcp_server"
 #: Action of the audit event of an operator's call at an outpost.
 OPERATED: Final = "outpost.operated"
 
@@ -47,8 +49,9 @@ def details(outcome: Outcome[str], outpost_id: UUID | None) -> dict[str, Any]:
     }
 
 
-def tool_call_details(call: ToolCalled[str]) -> dict[str, Any]:
-    """Return the details of the audit event of a call of a tool."""
+def tool_call_details(call: ToolCalled[str], outpost_id: UUID | None) -> dict[str, Any]:
+    """Return the details of the audit event of a call of a tool. `outpost_id` is the outpost that made the call. It is
+    None for the platform."""
     rule_events = call.rule_events
     return {
         "api_key_id": call.api_key_id,
@@ -62,6 +65,7 @@ def tool_call_details(call: ToolCalled[str]) -> dict[str, Any]:
         "upstream_ms": call.upstream_ms,
         "result_bytes": call.result_bytes,
         "dlp_action": call.dlp_action,
+        **({"outpost_id": str(outpost_id)} if outpost_id is not None else {}),
         **({"rules": [msgspec.structs.asdict(event) for event in rule_events]} if rule_events else {}),
     }
 

@@ -150,7 +150,7 @@ class Scanned(_Arrived[Id], Generic[Id], tag="scanned", kw_only=True, gc=False):
 
 class ToolCalled(_Arrived[Id], Generic[Id], tag="tool_called", kw_only=True, gc=False):
     """The result of a call of a tool of an MCP server. `requested_model` is `mcp:server/tool`. Neither arguments nor
-    results are included. Only the platform writes these entries."""
+    results are included."""
 
     path: str
     server_id: Id
@@ -200,14 +200,18 @@ def group_of(groups: Sequence[Id]) -> Id | None:
     return groups[0] if len(groups) == 1 else None
 
 
-Entry: TypeAlias = Opened[Id] | Outcome[Id] | Scanned[Id]
+Entry: TypeAlias = Opened[Id] | Outcome[Id] | Scanned[Id] | ToolCalled[Id]
 
 #: An entry of the platform's journal.
-JournalEntry: TypeAlias = Entry[Id] | Sampled[Id] | ToolCalled[Id]
+JournalEntry: TypeAlias = Entry[Id] | Sampled[Id]
 
 _encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[Entry[UUID]] = msgspec.json.Decoder(Opened[UUID] | Outcome[UUID] | Scanned[UUID])
-_text_decoder: msgspec.json.Decoder[Entry[str]] = msgspec.json.Decoder(Opened[str] | Outcome[str] | Scanned[str])
+_decoder: msgspec.json.Decoder[Entry[UUID]] = msgspec.json.Decoder(
+    Opened[UUID] | Outcome[UUID] | Scanned[UUID] | ToolCalled[UUID]
+)
+_text_decoder: msgspec.json.Decoder[Entry[str]] = msgspec.json.Decoder(
+    Opened[str] | Outcome[str] | Scanned[str] | ToolCalled[str]
+)
 _journal_decoder: msgspec.json.Decoder[JournalEntry[str]] = msgspec.json.Decoder(
     Opened[str] | Outcome[str] | Scanned[str] | Sampled[str] | ToolCalled[str]
 )

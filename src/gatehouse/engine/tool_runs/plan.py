@@ -9,9 +9,10 @@ import msgspec
 from gatehouse.engine.conversation.decoding.bodies import decode_object
 from gatehouse.engine.conversation.errors import InvalidField, MalformedCall, NestedTooDeep
 from gatehouse.engine.exchange import Identified
+from gatehouse.engine.mcp.credentials import refusal_of_host
 from gatehouse.engine.mcp.definitions import for_agents
 from gatehouse.engine.mcp.listing import full_name
-from gatehouse.engine.ports import Switches
+from gatehouse.engine.ports import Ports
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.policy.mcp import McpServer
 
@@ -79,9 +80,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return _function_name(server, name)
 
 
-def read_plan(body: bytes, x: Identified, switches: Switches, public_url: str | None) -> Plan | None:
+def read_plan(body: bytes, x: Identified, ports: Ports) -> Plan | None:
     """Return the plan of a model call, or None if it names no registered server. A body that is not valid has no plan:
-    the call's dialect refuses it. Raises `InvalidField`, `ToolRunNotPermitted`."""
+    the call's dialect refuses it. Raises `InvalidField`, `ToolRunNotPermitted`, and the refusal of
+    `refusal_of_host`."""
     for mark in _MARKS:
         if mark in body:
             break
@@ -93,7 +95,7 @@ def read_plan(body: bytes, x: Identified, switches: Switches, public_url: str | 
         return None
     tools = values.get("tools")
     tools = tools if type(tools) is list else []
-    servers, other_tools = _split(tools, x, public_url)
+    servers, other_tools = _split(tools, x, ports.public_url)
     registered = frozenset(x.policy.mcp_servers)
     if not servers:
         if not _has_run_items(values.get("input"), registered):
@@ -103,19 +105,19 @@ def read_plan(body: bytes, x: Identified, switches: Switches, public_url: str | 
         raise InvalidField("n", "Must be 1 if the gateway runs tools.")
     if PERMISSION not in x.policy.allowed_fields:
         raise ToolRunNotPermitted
-    offered = _all_offered(servers, tools, _function_names(other_tools), x, switches)
+    offered = _all_offered(servers, tools, _function_names(other_tools), x, ports)
     names = tuple(server.record.name for server in servers.values())
     return Plan(body=values, offered=offered, servers=names, other_tools=other_tools, registered=registered)
 
 
 def _all_offered(
-    servers: dict[int, McpServer], tools: list[Any], taken: set[str], x: Identified, switches: Switches
+    servers: dict[int, McpServer], tools: list[Any], taken: set[str], x: Identified, ports: Ports
 ) -> dict[str, OfferedTool]:
     """Return the offered tools of all servers by the names of their functions. `servers` has the indexes of their
     tools; `taken` are the names of other functions. Raises `InvalidField`."""
     offered: dict[str, OfferedTool] = {}
     for index, server in servers.items():
-        for tool in _offered(server, tools[index], f"tools[{index}]", x, switches):
+        for tool in _offered(server, tools[index], f"tools[{index}]", x, ports):
             if tool.function in taken or tool.function in offered:
                 raise InvalidField(f"tools[{index}]", f"Another tool has the name {tool.function}.")
             offered[tool.function] = tool
@@ -164,10 +166,9 @@ def _is_own_address(tool: dict[str, Any], label: str, public_url: str | None) ->
     return address is None or (public_url is not None and address == f"{public_url}/mcp/{label}")
 
 
-def _offered(
-    server: McpServer, tool: dict[str, Any], param: str, x: Identified, switches: Switches
-) -> list[OfferedTool]:
-    """Return the tools of a server that the caller may call and that `allowed_tools` names. Raises `InvalidField`."""
+def _offered(server: McpServer, tool: dict[str, Any], param: str, x: Identified, ports: Ports) -> list[OfferedTool]:
+    """Return the tools of a server that the caller may call and that `allowed_tools` names. Raises `InvalidField`, and
+    the refusal of `refusal_of_host`."""
     if tool.get("require_approval") != "never":
         raise InvalidField(
             f"{param}.require_approval",
@@ -181,6 +182,9 @@ def _offered(
         allowed = allowed.get("tool_names")
     if allowed is not None and (type(allowed) is not list or any(type(name) is not str for name in allowed)):
         raise InvalidField(f"{param}.allowed_tools", "Must be a list of names.")
+    if (refusal := refusal_of_host(ports, x.policy.tenant_id, server.record)) is not None:
+        raise refusal
+    switches = ports.switches
     if switches.mcp_stopped(server.record.id):
         return []
     return [

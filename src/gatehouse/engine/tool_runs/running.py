@@ -63,7 +63,7 @@ class ToolRuns:
         """Return the form of the run that a body requests. None if the gateway runs no tools in this call. Raises
         `Refusal`."""
         form = FORMS.get(x.received.dialect or "")
-        plan = None if form is None else read_plan(body, x, self.ports.switches, self.ports.public_url)
+        plan = None if form is None else read_plan(body, x, self.ports)
         return None if form is None or plan is None else form(plan)
 
     async def proceed(self, form: RunForm, first: Answer) -> Answer:

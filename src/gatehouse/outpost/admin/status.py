@@ -36,7 +36,10 @@ class PolicyStatus(ResponseBody):
     failed_at: Time
     fault: Annotated[str | None, Field(description="Why the last received bundle was refused.")]
     credentials_unopened: Annotated[
-        list[str], Field(description="Providers whose credentials are sealed for another key than this outpost's.")
+        list[str], Field(description="Names of credentials that are sealed for another key than this outpost's.")
+    ]
+    mcp_servers_left_out: Annotated[
+        list[str], Field(description="MCP servers that the bundle does not contain, because their tools are too large.")
     ]
 
 
@@ -172,6 +175,7 @@ def _policy(host: OutpostHost) -> PolicyStatus:
         failed_at=_time(status.failed_at),
         fault=status.fault,
         credentials_unopened=[] if in_force is None else list(in_force.credentials.unopened),
+        mcp_servers_left_out=[] if in_force is None else list(in_force.bundle.mcp_servers_left_out),
     )
 
 

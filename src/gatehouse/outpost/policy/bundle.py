@@ -56,6 +56,8 @@ class InForce(msgspec.Struct, frozen=True):
     snapshot: Snapshot
     callers: Callers
     credentials: OpenedCredentials = NO_CREDENTIALS
+    #: ids of MCP servers and tools that may be called
+    mcp_callable: frozenset[UUID] = frozenset()
 
 
 class BundleStatus(msgspec.Struct):
@@ -182,7 +184,8 @@ class BundleStore:
                 f"it belongs to organization {bundle.tenant_id}, and this outpost to {previous.bundle.tenant_id}"
             )
         snapshot = _compiled(bundle, None if previous is None else previous.snapshot, self._overrides, self._budget)
-        return InForce(bundle, snapshot, Callers(bundle), open_credentials(bundle, self.private_keys()))
+        credentials = open_credentials(bundle, self.private_keys())
+        return InForce(bundle, snapshot, Callers(bundle), credentials, _mcp_callable(bundle))
 
     def _swap(self, in_force: InForce, source: str) -> None:
         self.in_force = in_force
@@ -218,6 +221,12 @@ def _compiled(bundle: PolicyBundle, previous: Snapshot | None, overrides: Overri
     if isinstance(compiled, list):
         raise BundleRefused("; ".join(map(str, compiled)))
     return compiled
+
+
+def _mcp_callable(bundle: PolicyBundle) -> frozenset[UUID]:
+    servers = bundle.mcp_servers
+    ids = {server.id for server in servers} | {tool.id for server in servers for tool in server.tools}
+    return frozenset(ids - bundle.switched_off)
 
 
 def keys_of(document: bytes | None) -> list[dict[str, Any]]:

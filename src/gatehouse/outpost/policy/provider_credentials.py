@@ -24,6 +24,7 @@ from gatehouse.engine.providers.credentials import environment_name
 from gatehouse.engine.providers.registry import KINDS
 from gatehouse.foundation.identity import TenantId
 from gatehouse.outpost.policy.bundle import BundleStore, InForce
+from gatehouse.outpost.policy.mcp_credentials import McpSecrets
 from gatehouse.policy.catalog import DEFAULT_CREDENTIAL, credential_key, provider_id_of
 
 log = structlog.get_logger(__name__)
@@ -33,10 +34,11 @@ _NO_CREDENTIALS: Final[Mapping[str, str]] = {}
 
 
 class LocalSecrets:
-    """Implements the engine's `Secrets`."""
+    """Implements the engine's `Secrets`. Raises `BadSettings` if a variable is not valid."""
 
     def __init__(self, bundles: BundleStore, environment: Mapping[str, str] = os.environ) -> None:
         self._bundles = bundles
+        self._mcp = McpSecrets(bundles, environment)
         self._environment = {name: value for name, value in environment.items() if name.startswith("PROVIDER_")}
         self._in_force: InForce | None = None
         self._ambiguous: frozenset[str] = frozenset()
@@ -45,6 +47,9 @@ class LocalSecrets:
         self._local_providers: frozenset[str] = frozenset()
 
     def open(self, tenant_id: TenantId, key: str, sealed: str | None) -> Mapping[str, str]:
+        if ":" in key:
+            # The name of a provider's credential has no colon.
+            return self._mcp.open(key, sealed)
         in_force = self._bundles.in_force
         if in_force is not self._in_force:
             self._in_force = in_force

@@ -1,5 +1,5 @@
-"""Decrypts the providers' credentials in a bundle. An organization may send them to its outposts, sealed to the key of
-the outpost's certificate (`policy.bundles.contents`). Their plaintext exists only in memory."""
+"""Decrypts the credentials of providers and MCP servers in a bundle. An organization may send them to its outposts,
+sealed to the key of the outpost's certificate (`policy.bundles.contents`). Their plaintext exists only in memory."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

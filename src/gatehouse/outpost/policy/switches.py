@@ -1,5 +1,5 @@
-"""Refuses requests while the outpost's kill switch is engaged or no bundle is active, and calls of models that the
-bundle switches off."""
+"""Refuses requests while the outpost's kill switch is engaged or no bundle is active, and calls of models, MCP
+servers and tools that the bundle switches off."""
 
 from uuid import UUID
 
@@ -36,7 +36,9 @@ class LocalSwitches:
         return self._state.stopped or in_force is None or candidate.model.id in in_force.bundle.switched_off
 
     def mcp_stopped(self, *ids: UUID) -> bool:
-        return self._state.stopped
+        # A call that has been waiting may be for a server or tool of an earlier bundle.
+        in_force = self._bundles.in_force
+        return self._state.stopped or in_force is None or not in_force.mcp_callable.issuperset(ids)
 
     def healthy(self, tenant_id: TenantId, provider_id: str) -> bool:
         return True

@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from gatehouse.engine.ports import Journal
-from gatehouse.engine.records.outcome import Opened, Outcome, Scanned
+from gatehouse.engine.records.outcome import Opened, Outcome, Scanned, ToolCalled
 from gatehouse.outpost.records.positions import OutpostRecords
 
 log = structlog.get_logger(__name__)
@@ -154,4 +154,5 @@ _DETAIL_INDEXES: Final = {
     "outcome": _detail_indexes(Outcome.__struct_fields__),
     "opened": _detail_indexes(Opened.__struct_fields__),
     "scanned": _detail_indexes(Scanned.__struct_fields__),
+    "tool_called": _detail_indexes(ToolCalled.__struct_fields__),
 }

@@ -25,6 +25,7 @@ from gatehouse.engine.records.outcome import (
     Outcome,
     RuleEvent,
     Scanned,
+    ToolCalled,
 )
 from gatehouse.engine.records.upload_notices import Ended, Lost, Operated
 from gatehouse.foundation.clock import iso
@@ -35,6 +36,7 @@ _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "outcome": Outcome.__struct_fields__,
     "opened": Opened.__struct_fields__,
     "scanned": Scanned.__struct_fields__,
+    "tool_called": ToolCalled.__struct_fields__,
     "lost": Lost.__struct_fields__,
     "ended": Ended.__struct_fields__,
     "operated": Operated.__struct_fields__,

@@ -25,6 +25,7 @@ from gatehouse.engine.records.outcome import (
     DlpEvent,
     Opened,
     Outcome,
+    ToolCalled,
     decode_with_text_ids,
 )
 from gatehouse.engine.records.upload_notices import Operated
@@ -219,26 +220,35 @@ class DirectSiem(JournalLoop):
 
     def _of_request(self, entry: DlpEntry) -> Iterator[SiemEvent]:
         moment, tenant_id = datetime.fromtimestamp(entry.timestamp, UTC), UUID(entry.tenant_id)
-        if isinstance(entry, Outcome):
-            yield events.of_audit(
-                _AuditRow(
-                    id=UUID(entry.id),
-                    tenant_id=tenant_id,
-                    timestamp=moment,
-                    action=audit_events.ACTION,
-                    outcome=entry.outcome,
-                    reason=entry.error_code,
-                    actor_id=entry.user_id or entry.client_id,
-                    actor_type=entry.actor_type,
-                    request_id=entry.request_id,
-                    ip=entry.ip,
-                    target_provider=entry.provider,
-                    target_model=entry.model_id,
-                    details=audit_events.details(entry, self._outpost_id),
-                )
-            )
+        if isinstance(entry, Outcome | ToolCalled):
+            yield events.of_audit(self._audit_row(entry, tenant_id, moment))
         for event_id, event in zip(audit_events.dlp_event_ids(entry), entry.dlp_events, strict=True):
             yield events.of_dlp(tenant_id, _dlp_row(entry, event_id, event), moment)
+
+    def _audit_row(self, entry: Outcome[str] | ToolCalled[str], tenant_id: UUID, moment: datetime) -> _AuditRow:
+        if isinstance(entry, ToolCalled):
+            action, details = audit_events.TOOL_CALL, audit_events.tool_call_details(entry, self._outpost_id)
+            server_id: str | None = entry.server_id
+        else:
+            action, details = audit_events.ACTION, audit_events.details(entry, self._outpost_id)
+            server_id = None
+        return _AuditRow(
+            id=UUID(entry.id),
+            tenant_id=tenant_id,
+            timestamp=moment,
+            action=action,
+            outcome=entry.outcome,
+            reason=entry.error_code,
+            actor_id=entry.user_id or entry.client_id,
+            actor_type=entry.actor_type,
+            request_id=entry.request_id,
+            ip=entry.ip,
+            target_provider=entry.provider,
+            target_model=entry.model_id,
+            details=details,
+            resource_type=None if server_id is None else audit_events.MCP_SERVER,
+            resource_id=server_id,
+        )
 
     def _of_operator(self, call: Operated) -> _AuditRow:
         return _AuditRow(

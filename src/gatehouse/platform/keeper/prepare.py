@@ -139,7 +139,7 @@ def prepare(
             if entry.stream and prepared.opened.pop(entry.id, None) is None:
                 prepared.ended.append(entry.id)
         elif isinstance(entry, ToolCalled):
-            _add_tool_call(prepared, entry)
+            _add_tool_call(prepared, entry, outpost_id)
             prepared.spent.add_tool_call(entry, writer_id)
         else:
             _add_other(prepared, entry)
@@ -197,7 +197,7 @@ def _note_use(prepared: Prepared, entry: Outcome[str] | ToolCalled[str]) -> None
         prepared.used_keys[entry.api_key_id] = max(last, entry.timestamp)
 
 
-def _add_tool_call(prepared: Prepared, call: ToolCalled[str]) -> None:
+def _add_tool_call(prepared: Prepared, call: ToolCalled[str], outpost_id: UUID | None) -> None:
     """Add the audit event of a call of a tool, and its DLP events."""
     moment = datetime.fromtimestamp(call.timestamp, UTC)
     event = AuditEvent(
@@ -207,13 +207,13 @@ def _add_tool_call(prepared: Prepared, call: ToolCalled[str]) -> None:
         actor_type=call.actor_type,
         action=audit_events.TOOL_CALL,
         outcome=call.outcome,
-        resource_type="mcp_server",
+        resource_type=audit_events.MCP_SERVER,
         resource_id=call.server_id,
         request_id=call.request_id,
         ip=call.ip,
         reason=call.error_code,
         salt=os.urandom(16),
-        details=audit_events.tool_call_details(call),
+        details=audit_events.tool_call_details(call, outpost_id),
     )
     prepared.add_audit_event(call.tenant_id, event)
     if call.dlp_events:

@@ -1,7 +1,6 @@
 """The child processes of the supervisor: starts them, restarts them with backoff, and stops them."""
 
 import contextlib
-import os
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from typing import Final
 import structlog
 
 from gatehouse.engine.mcp.stdio.authentication import KEY
+from gatehouse.engine.mcp.stdio.starting import OWNER, owner_environment
 from gatehouse.foundation import metrics
 from gatehouse.foundation.processes.children import Forked
 from gatehouse.foundation.storage import embedded
@@ -108,18 +108,10 @@ class EmbeddedDatabase:
         embedded.leave(self._home, serving=True)
 
 
-#: the environment variables of the owner of stdio servers
-_STDIO_ENVIRONMENT: Final = (
-    "GATEHOUSE_HOME", "MCP_STDIO_COMMANDS", "LOG_LEVEL",
-    "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "PYTHONUNBUFFERED", "TMPDIR", "TZ",
-)  # fmt: skip
-
-
-def stdio_process() -> "subprocess.Popen[bytes]":
+def stdio_process(home: Path) -> "subprocess.Popen[bytes]":
     """Start the owner of the MCP servers that are processes of this machine."""
-    command = [sys.executable, "-P", "-m", "gatehouse.engine.mcp.stdio"]
-    # Its servers have the same user and can read its environment, so it gets no secret.
-    environment = {name: os.environ[name] for name in _STDIO_ENVIRONMENT if name in os.environ}
+    command = [sys.executable, "-P", "-m", OWNER]
+    environment = owner_environment(home)
     process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE)  # noqa: S603 - a constant command
     assert process.stdin is not None
     # The key fits into the pipe, so this does not wait for the process.

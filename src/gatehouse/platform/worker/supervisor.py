@@ -147,7 +147,11 @@ class Supervisor:
         # start their own threads.
         detection = Child(detection_process, metrics_directory, is_needed=lambda: bool(detecting))
         # Not forked either, so that the servers inherit nothing from this process.
-        stdio = Child(stdio_process, metrics_directory, is_needed=lambda: settings.mcp_stdio_commands is not None)
+        stdio = Child(
+            functools.partial(stdio_process, settings.gatehouse_home),
+            metrics_directory,
+            is_needed=lambda: settings.mcp_stdio_commands is not None,
+        )
         supervised: list[Child | EmbeddedDatabase] = [*gateways, keeper, detection, stdio]
         if database is not None:
             supervised.append(database)

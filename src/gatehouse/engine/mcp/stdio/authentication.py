@@ -1,4 +1,5 @@
-"""Workers and the owner prove to each other that the supervisor has started them.
+"""Workers and the owner prove to each other that the supervisor has started them. An outpost is supervisor and worker
+in one process.
 
 Servers run as the same user, so they can open the socket, and can bind another one at its path. A check of the peer's
 process alone is not enough: the kernel reports the process that has opened the connection, and a server can make this

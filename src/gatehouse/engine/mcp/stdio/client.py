@@ -54,6 +54,10 @@ class StdioClient:
         self._task: asyncio.Task[None] | None = None
         self._telling: set[asyncio.Task[None]] = set()
 
+    def offers(self, tenant_id: TenantId, server: McpServerRecord) -> bool:
+        """Return whether the operator offers the server's command to the organization."""
+        return server.stdio is not None and self.commands.offered(server.stdio.command, str(tenant_id)) is not None
+
     def outbound(
         self, tenant_id: TenantId, server: McpServerRecord, environment: Mapping[str, str], owner: bytes
     ) -> Outbound:

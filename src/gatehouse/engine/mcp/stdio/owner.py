@@ -47,7 +47,7 @@ def run() -> None:
     if commands is not None:
         key = sys.stdin.buffer.read(KEY_BYTES)
         if len(key) != KEY_BYTES:
-            raise BadSettings("the owner of stdio servers is started by `gatehouse serve platform` only")
+            raise BadSettings("the owner of stdio servers is started by `gatehouse serve` only")
         asyncio.run(_serve(commands, settings.gatehouse_home.absolute(), key))
 
 

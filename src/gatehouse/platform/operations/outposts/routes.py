@@ -75,8 +75,8 @@ async def read_policy_bundle(
     if_none_match: Annotated[str, Header(max_length=4096)] = "",
 ) -> Response:
     """Returns the policy and the callers of the outpost's organization, signed for this outpost only. If the
-    organization enables it (`outpost_provider_credentials`), the bundle includes the credentials of providers, sealed
-    to the key of the certificate."""
+    organization enables it (`outpost_provider_credentials`), the bundle includes the credentials of providers and MCP
+    servers, sealed to the key of the certificate."""
     token = credential_of(request.state.received) or ""
     polled = await polling.bundle(caller, host, waiting, token=token, if_none_match=if_none_match, wait_seconds=wait)
     headers = {"ETag": polled.etag}

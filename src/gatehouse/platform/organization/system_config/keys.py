@@ -97,7 +97,7 @@ KEYS: Final[dict[str, ConfigKey]] = {
         ),
         ConfigKey(
             "outpost_provider_credentials", "security", OneOf(("off", "sealed")), "off",
-            "Whether outposts receive providers' credentials, sealed to the key of their certificate.",
+            "Whether outposts receive credentials of providers and MCP servers, sealed to their certificate's key.",
         ),
         ConfigKey(
             "mfa_required", "auth", boolean, "false", "All users need a second factor for sensitive operations.",

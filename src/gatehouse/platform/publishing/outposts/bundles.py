@@ -5,6 +5,7 @@ from collections import OrderedDict
 from typing import Final
 
 import msgspec
+import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from gatehouse.foundation.identity import TenantId
@@ -15,6 +16,8 @@ from gatehouse.platform.publishing.outposts import rows
 from gatehouse.platform.publishing.snapshots import PolicyUnavailable, gather
 from gatehouse.policy.bundles import contents as bundle_contents
 from gatehouse.policy.bundles.contents import BundleContents
+
+log = structlog.get_logger(__name__)
 
 #: Maximum number of organizations in the cache of a worker.
 MAX_CACHED_BUNDLES: Final = 50
@@ -79,4 +82,6 @@ class BundlePublisher:
         contents = await asyncio.to_thread(
             bundle_contents.contents, records, callers, switched_off, with_credentials=with_credentials
         )
+        if contents.left_out:
+            log.warning("outposts.mcp_servers_left_out", tenant_id=str(tenant_id), servers=contents.left_out)
         return _CachedContents(change_count, contents)

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from gatehouse.engine.mcp.definitions import is_tool_name
 from gatehouse.engine.records import outcome, upload_notices
 from gatehouse.engine.records.attribution import are_tags, bounded_end_user
 from gatehouse.engine.records.outcome import (
@@ -17,6 +18,7 @@ from gatehouse.engine.records.outcome import (
     Opened,
     Outcome,
     Scanned,
+    ToolCalled,
 )
 from gatehouse.engine.records.upload_notices import Lost, Notice, Operated
 from gatehouse.foundation.identity import CallerKind, TenantId
@@ -28,11 +30,14 @@ from gatehouse.policy.aliases import NAME
 _MAX_AGE_SECONDS: Final = 366 * 86_400
 _MAX_AHEAD_SECONDS: Final = 86_400
 _BAD_TIME: Final = "timestamp: must be within the last year and not in the future"
-_OUTCOMES: Final = frozenset({"success", "error", "refused", "cancelled", "interrupted"})
+_TOOL_OUTCOMES: Final = frozenset({"success", "error", "refused", "cancelled"})
+_OUTCOMES: Final = _TOOL_OUTCOMES | {"interrupted"}
 _ACTOR_TYPES: Final = frozenset(kind.value for kind in CallerKind)
 _CACHE_RESULTS: Final = frozenset({None, "hit", "miss"})
 #: Matches identifiers that the gateway writes.
 _IDENTIFIER: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
+_is_server_name: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}").fullmatch
+_is_digest: Final = re.compile(r"sha256:[0-9a-f]{64}").fullmatch
 _ALIAS_NAME: Final = re.compile(NAME).fullmatch
 _MAX_INTEGER: Final = 2**31 - 1
 _MAX_MILLISECONDS: Final = 10.0**9
@@ -83,7 +88,7 @@ def _is_plausible(timestamp: float) -> bool:
 
 
 def _restricted(entry: Entry[UUID], tenant_id: TenantId, budgets: frozenset[UUID]) -> Entry[UUID]:
-    if isinstance(entry, Outcome):
+    if isinstance(entry, Outcome | ToolCalled):
         counted = tuple(budget for budget in entry.budgets if budget[0] in budgets)
         return msgspec.structs.replace(entry, tenant_id=tenant_id, budgets=counted)
     return msgspec.structs.replace(entry, tenant_id=tenant_id)
@@ -101,9 +106,25 @@ def _faults(entry: Entry[UUID]) -> Iterator[str]:
             yield "dlp_events: not in the form that a gateway writes"
     if isinstance(entry, Scanned):
         return
-    yield from _faults_of_attribution(entry)
+    if isinstance(entry, ToolCalled):
+        yield from _faults_of_tool_call(entry)
+    else:
+        yield from _faults_of_attribution(entry)
     if len(entry.rule_events) > 1_000:
         yield "rule_events: too many"
+
+
+def _faults_of_tool_call(entry: ToolCalled[UUID]) -> Iterator[str]:
+    if entry.outcome not in _TOOL_OUTCOMES:
+        yield "outcome: unknown"
+    if not _is_server_name(entry.server) or not (entry.tool is None or is_tool_name(entry.tool)):
+        yield "server, tool: not in the form that a gateway writes"
+    if not all(value is None or _is_digest(value) for value in (entry.definition_hash, entry.arguments_digest)):
+        yield "definition_hash, arguments_digest: not in the form that a gateway writes"
+    if not 0 <= entry.status <= 999 or not 0 <= (entry.result_bytes or 0) <= _MAX_INTEGER:
+        yield "status, result_bytes: out of range"
+    if not all(0.0 <= milliseconds <= _MAX_MILLISECONDS for milliseconds in (entry.latency_ms, entry.upstream_ms or 0)):
+        yield "latency_ms, upstream_ms: out of range"
 
 
 def _faults_of_attribution(entry: Opened[UUID] | Outcome[UUID]) -> Iterator[str]:

@@ -27,6 +27,9 @@ _CALLERS: Final = text(
 _SWITCHED_OFF: Final = text(
     "SELECT id FROM model_configs WHERE tenant_id = :tenant AND (kill_switch_disabled_at IS NOT NULL"
     " OR provider IN (SELECT s.provider FROM provider_kill_switches s WHERE s.tenant_id = :tenant))"
+    " UNION ALL SELECT id FROM mcp_servers WHERE tenant_id = :tenant AND switched_off_at IS NOT NULL"
+    " UNION ALL SELECT id FROM mcp_tools"
+    " WHERE tenant_id = :tenant AND status = 'approved' AND switched_off_at IS NOT NULL"
 )
 
 
@@ -37,5 +40,6 @@ async def callers(session: AsyncSession, tenant_id: TenantId) -> bytes:
 
 
 async def switched_off(session: AsyncSession, tenant_id: TenantId) -> frozenset[UUID]:
-    """Return the ids of models that are disabled by a kill switch for the model or its provider."""
+    """Return the ids of models that are disabled by a kill switch for the model or its provider, and of MCP servers and
+    approved tools that are switched off."""
     return frozenset((await session.execute(_SWITCHED_OFF, {"tenant": tenant_id})).scalars())
