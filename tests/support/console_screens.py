@@ -286,6 +286,7 @@ TASKS: Final[dict[str, Task]] = {
     ),
     "/content-filters": Task("New filter", {**_BRIEF, "Keywords": "brief"}, "Short-lived", _DESCRIBED),
     "/policies": Task("New policy", {**_BRIEF, "Condition": "true"}, "Short-lived", _DESCRIBED),
+    "/compliance": Task("New bundle", {**_BRIEF, "Version": "1", "iban": _CHECKED}, "Short-lived", _DESCRIBED),
     "/model-aliases": Task(
         "New alias", {"Name": "short-lived", "Model": "sandbox/echo"}, "short-lived", _DESCRIBED,
     ),
