@@ -124,7 +124,8 @@ STEPS: Final[dict[str, tuple[Step, ...]]] = {
         Press("Stop sending credentials"), Finish("Stop sending"), Shows("Not sent:"),
     ),
     "/dlp-rules/replay": (
-        Enter("Rule", "Project names"), Enter("Becomes", "Block"), Press("Replay"), Shows("No recorded request matches."),
+        Enter("Rule", "Project names"), Enter("Becomes", "Block"), Press("Replay"),
+        Shows("No recorded request matches."),
     ),
     "/tools": (Enter("Search tools", "nothing has this name"), Shows("No tool matches"), Press("Clear")),
 }  # fmt: skip
