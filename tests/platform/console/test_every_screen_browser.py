@@ -305,7 +305,12 @@ def test_every_screen_with_something_to_do_has_a_task() -> None:
 @pytest.mark.parametrize("path", STEPS)
 async def test_the_main_task_of_a_screen_is_done_by_keyboard_alone(screens: Screens, path: str) -> None:
     page = await screens.open("admin", path)
+    was_open = False
     for step in STEPS[path]:
+        is_open = await modal(page).count() > 0
+        if is_open and not was_open:
+            await assert_accessible(page)
+        was_open = is_open
         await perform(page, step)
         assert await page.evaluate("document.activeElement !== document.body"), (page.url, step)
 
@@ -350,6 +355,8 @@ async def test_a_row_is_created_edited_and_deleted_by_keyboard_alone(screens: Sc
         await enter(page, dialog.get_by_label(label, exact=True), value)
     await finish(task.create)
     if task.is_shown_once:
+        await expect(dialog.get_by_role("button", name="Done")).to_be_visible()
+        await assert_accessible(page)
         await finish("Done")
     await expect(dialog).to_have_count(0)
     await expect(new).to_be_focused()
@@ -373,6 +380,7 @@ async def test_a_row_is_created_edited_and_deleted_by_keyboard_alone(screens: Sc
         await press(page, menu)
     await choose(page, task.remove)
     await expect(dialog).to_be_visible()
+    await assert_accessible(page)
     await finish(task.removed)
     await expect(menu).to_have_count(0)
     await expect(dialog).to_have_count(0)
