@@ -76,16 +76,13 @@ STEPS: Final[dict[str, tuple[Step, ...]]] = {
         Press("Ask for a higher limit"), Enter("Limit in dollars", "50"), Enter("Reason", "A larger job"),
         Finish("Send request"), Shows("A larger job"),
     ),
-    "/mcp-servers": (
-        Press("Stop weather"), Press("Stop now"), Shows("weather is stopped"), Finish("Done"), Press("Release weather"),
-        Press("Release now"), Shows("weather is released"), Finish("Done"),
-    ),
+    "/connections": (Press("Disconnect tickets"), Finish("Disconnect"), Shows("tickets was disconnected.")),
     "/mcp-servers/tools": (
         Press("Open warn of weather"), Finish("Reject"), Shows("warn was rejected."), Press("Open warn of weather"),
         Finish("Approve this definition"), Shows("warn was approved."),
     ),
     "/mcp-servers/access": (
-        Press("Add rule"), Enter("For", "Engineering"), Enter("Tool", "forecast"), Enter("Rule", "Deny"),
+        Press("Add rule"), Enter("For", "Engineering"), Enter("Rule", "Deny"),
         Finish("Add rule"), Shows("The rule was added."),
     ),
     "/organization": (
