@@ -372,7 +372,7 @@ const accessRequests = createRoute({
 const mcpServers = createRoute({
   getParentRoute: () => root,
   path: "/mcp-servers",
-  validateSearch: (search: Search) => present({ page: pageNumber(search["page"]), server: text(search["server"]) }),
+  validateSearch: (search: Search) => present({ page: pageNumber(search["page"]), search: text(search["search"]), server: text(search["server"]) }),
   component: lazyRouteComponent(() => import("./mcp/ServersPage"), "ServersPage"),
 });
 

@@ -44,6 +44,7 @@ export const texts = {
   done: "Done",
   copy: "Copy",
   copied: "Copied",
+  notCopied: "The browser does not allow copying here.",
   choices: {
     search: (label: string) => `Search ${label.toLowerCase()}`,
     more: (count: number) => `${count.toLocaleString("en")} more. Type a part of the name.`,

@@ -1,10 +1,11 @@
 """A real browser: Debian's Chromium, driven by Playwright. No part of it is downloaded."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright, expect
 from tests.support import required_programs
 
 _FLAGS: Final = [
@@ -33,12 +34,30 @@ async def browser() -> AsyncIterator[Browser]:
             await started.close()
 
 
+#: What Chromium's messages about security policies name: warnings, and violations that are only reported, too.
+_POLICY: Final = re.compile(
+    r"content.security.policy|csp|permissions.policy|trusted.?type|trustedscript", re.IGNORECASE
+)
+#: Writes a console error for each violation. The browser's debugger adds it, so that the page's policy does not apply.
+_REPORT_VIOLATIONS: Final = """addEventListener("securitypolicyviolation", (event) => {
+  const { disposition, effectiveDirective, blockedURI, sourceFile, lineNumber } = event;
+  console.error(`security policy (${disposition}): ${effectiveDirective} ${blockedURI} ${sourceFile}:${lineNumber}`);
+}, true)"""
+
+
 @asynccontextmanager
 async def page_of(context: BrowserContext) -> AsyncIterator[Page]:
-    """Yield a page. Checks at the end that its security policy blocked nothing, and that no script failed."""
+    """Yield a page. Checks at the end that nothing violated a security policy, not even one that only reports, and that
+    no script failed."""
     page = await context.new_page()
+    await page.add_init_script(_REPORT_VIOLATIONS)
     complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type == "error" or _POLICY.search(message.text):
+            complaints.append(message.text)
+
+    page.on("console", hear)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.set_default_timeout(60_000)
     yield page

@@ -176,7 +176,10 @@ SCREENS: Final[dict[str, tuple[Use, ...]]] = {
     "/dlp-rules/replay": (Use("Change…"),),
     "/content-filters": (Use("New filter"), _menu("Words", "Edit"), _menu("Words", "Delete")),
     "/policies": (Use("New policy"), _menu("Small models", "Edit")),
-    "/compliance": (Use("Import"), Use("New bundle"), Use("Details of “Privacy”"), _menu("Privacy", "Edit")),
+    "/compliance": (
+        Use("Import"), Use("New bundle"), Use("Details of “Privacy”"), _menu("Privacy", "Edit"),
+        _menu("Privacy", "Archive"),
+    ),
     "/providers": (Use("Add provider"), _menu("Sandbox", "Remove")),
     "/models": (Use("Discover"), Use("Add your own endpoint"), Use("Add model"), _menu("tokens-7-3", "Edit")),
     "/model-aliases": (Use("New alias"), Use("Deployments of “fast”"), _menu("fast", "Edit")),
@@ -184,9 +187,12 @@ SCREENS: Final[dict[str, tuple[Use, ...]]] = {
     "/registry": (
         Use("Discover"), Use("Register model"), Use("Evidence of acme/registered"), _menu("acme/registered", "Edit"),
     ),
-    "/keys": (Use("Create key"), _menu("laptop", "Delete")),
+    "/keys": (Use("Create key"), _menu("laptop", "Edit"), _menu("laptop", "Delete")),
     "/access-requests": (Use("Ask for a higher limit"), Use("Ask for a model"), Use("Withdraw")),
-    "/users": (Use("New user"), Use("Sessions of Ada"), _menu("Ada Lovelace", "Edit"), _menu("Ada Lovelace", "Delete")),
+    "/users": (
+        Use("New user"), Use("Sessions of Ada"), _menu("Ada Lovelace", "Edit"), _menu("Ada Lovelace", "Delete"),
+        _menu("Ada Lovelace", "Reset second factors"),
+    ),
     "/groups": (Use("New group"), Use("Members of “Engineering”"), _menu("Engineering", "Edit")),
     "/access": (Use("sandbox/echo for Engineering", role="combobox", keys=("ArrowDown",), opens="access"),),
     "/budgets": (Use("New budget"), _menu("Engineering, month", "Edit")),
@@ -202,7 +208,7 @@ SCREENS: Final[dict[str, tuple[Use, ...]]] = {
     "/security": (Use("Change password"), Use("Set up an authenticator app")),
     "/start": (Use("Add a provider"), Use("Create key", opens="start")),
     "/sign-in": (Use("Add identity provider"), Use("New token"), _menu("Directory", "Revoke")),
-    "/oauth-clients": (Use("New client"), _menu("Batch jobs", "Edit")),
+    "/oauth-clients": (Use("New client"), _menu("Batch jobs", "Edit"), _menu("Batch jobs", "New secret")),
     "/system": (Use("Start maintenance"),),
     "/siem": (Use("Set up a receiver"),),
     "/retention": (Use("Edit"), Use("Set a hold")),
@@ -286,6 +292,7 @@ TASKS: Final[dict[str, Task]] = {
     ),
     "/content-filters": Task("New filter", {**_BRIEF, "Keywords": "brief"}, "Short-lived", _DESCRIBED),
     "/policies": Task("New policy", {**_BRIEF, "Condition": "true"}, "Short-lived", _DESCRIBED),
+    "/compliance": Task("New bundle", {**_BRIEF, "Version": "1", "iban": _CHECKED}, "Short-lived", _DESCRIBED),
     "/model-aliases": Task(
         "New alias", {"Name": "short-lived", "Model": "sandbox/echo"}, "short-lived", _DESCRIBED,
     ),

@@ -80,7 +80,7 @@ async def press(page: Page, button: Locator) -> None:
 
 
 async def enter(page: Page, field: Locator, value: str) -> None:
-    """Move to the field, and type the value, choose the option with this label, or check the box."""
+    """Move to the field, and replace its text by the value, choose the option with this label, or check the box."""
     if not await field.evaluate(HAS_FOCUS):
         await tab_to(page, field)
     kind = await field.evaluate(KIND)
@@ -89,6 +89,7 @@ async def enter(page: Page, field: Locator, value: str) -> None:
     elif kind == "select":
         await _choose_option(page, field, value)
     else:
+        await page.keyboard.press("ControlOrMeta+a")
         await page.keyboard.type(value)
 
 

@@ -1,16 +1,16 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { BellRing, History, Play, SearchX } from "lucide-react";
+import { BellRing, History, Play } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
 import { Button } from "../parts/Button";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
+import { actionsColumn, type Column } from "../parts/DataTable";
 import { FilterField } from "../parts/FilterField";
 import { ChoiceFilter, EnabledFilter } from "../parts/filters";
+import { ListPanel } from "../parts/ListPanel";
 import { MenuItem } from "../parts/Menu";
-import { Page, Panel } from "../parts/Page";
-import { Pager } from "../parts/Pager";
+import { Page } from "../parts/Page";
 import { type Editor, EnabledBadge, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { report } from "../parts/report";
 import { toast } from "../parts/toasts";
@@ -19,7 +19,7 @@ import { texts } from "../texts";
 import { alertTexts } from "../texts/alerts";
 import { AlertForm } from "./AlertForm";
 import {
-  type AlertFilters, type AlertRule, PAGE_SIZE, type Sort, useAlertRule, useAlertRules, useDeleteAlertRule, useEvaluateAlerts, useSetAlertEnabled,
+  type AlertFilters, type AlertRule, type Sort, useAlertRule, useAlertRules, useDeleteAlertRule, useEvaluateAlerts, useSetAlertEnabled,
 } from "./api";
 import { DEFAULT_SORT, METRICS } from "./choices";
 import { HistoryDialog } from "./HistoryDialog";
@@ -68,31 +68,12 @@ export function AlertsPage() {
         </>
       }
     >
-      <Panel label={alerts.title}>
-        {list.error && list.data === undefined ? (
-          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.total === 0 && isFiltered ? (
-          <EmptyState icon={SearchX} title={texts.rules.noneMatch} text={texts.rules.noneMatchText}>
-            <Button onClick={clear}>{texts.clear}</Button>
-          </EmptyState>
-        ) : list.data?.total === 0 ? (
-          <EmptyState icon={BellRing} title={alerts.empty} text={alerts.emptyText} />
-        ) : (
-          <>
-            <DataTable
-              label={alerts.title} columns={columns} rows={list.data?.rows} rowId={(rule) => rule.id}
-              selectedId={openId} onOpen={open} stale={list.isPlaceholderData}
-              sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => updateFilters({ sort: sort as Sort })}
-            />
-            {list.data !== undefined && (
-              <Pager
-                page={page} size={PAGE_SIZE} total={list.data.total}
-                onPage={(next) => void navigate({ search: { ...filters, page: next } })}
-              />
-            )}
-          </>
-        )}
-      </Panel>
+      <ListPanel
+        label={alerts.title} list={list} columns={columns} rowId={(rule) => rule.id} page={page} sort={filters.sort ?? DEFAULT_SORT}
+        isFiltered={isFiltered} onClear={clear} onSort={(sort) => updateFilters({ sort: sort as Sort })}
+        onPage={(next) => void navigate({ search: { ...filters, page: next } })} selectedId={openId} onOpen={open}
+        empty={<EmptyState icon={BellRing} title={alerts.empty} text={alerts.emptyText} />}
+      />
       <HistoryDialog
         rule={opened.row} page={history} onClose={close}
         onPage={(next) => void navigate({ search: (now) => ({ ...now, history: next }) })}

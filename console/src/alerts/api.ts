@@ -2,6 +2,7 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
+import { PAGE_SIZE } from "../parts/ListPanel";
 import { DEFAULT_SORT, type SORTS } from "./choices";
 
 export type AlertRule = Schemas["AlertRule"];
@@ -13,8 +14,6 @@ export type Comparison = AlertRule["comparison"];
 
 export const COMPARISONS: readonly Comparison[] = ["gt", "gte", "lt", "lte"];
 export const HISTORY_SIZE = 20;
-
-export const PAGE_SIZE = 50;
 
 export type Sort = (typeof SORTS)[number];
 

@@ -4,7 +4,7 @@ import { Dialog } from "../parts/Dialog";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
 import { auditTexts } from "../texts/audit";
-import { Actor } from "./AuditPage";
+import { Actor } from "./Actor";
 import { type AuditEvent, useAuditActions } from "./api";
 import styles from "./AuditPage.module.css";
 import { EventDetails } from "./EventDetails";

@@ -35,9 +35,9 @@ export function ConversationActions({ conversation }: { conversation: Conversati
   const name = conversation.title ?? chat.untitled;
   const close = () => setOpen(null);
 
-  async function copyCurl(text: string) {
-    await navigator.clipboard.writeText(curlOf(location.origin, id, text, turn?.model ?? conversation.model));
-    toast(chat.curlCopied);
+  function copyCurl(text: string) {
+    const curl = curlOf(location.origin, id, text, turn?.model ?? conversation.model);
+    void navigator.clipboard.writeText(curl).then(() => toast(chat.curlCopied), () => toast(texts.notCopied, "failed"));
   }
 
   async function deleteConversation() {
@@ -52,7 +52,7 @@ export function ConversationActions({ conversation }: { conversation: Conversati
       <Button ref={shareTrigger} onClick={() => setOpen("share")}><Share2 aria-hidden />{chat.share}</Button>
       <RowMenu label={chat.actions} trigger={trigger}>
         <MenuItem onClick={() => setOpen("rename")}><Pencil aria-hidden size={15} />{chat.rename}</MenuItem>
-        <MenuItem disabled={question === undefined} onClick={() => question !== undefined && void copyCurl(question)}>
+        <MenuItem disabled={question === undefined} onClick={() => question !== undefined && copyCurl(question)}>
           <Terminal aria-hidden size={15} />{chat.copyCurl}
         </MenuItem>
         <MenuItem danger onClick={() => setOpen("delete")}><Trash2 aria-hidden size={15} />{chat.remove}</MenuItem>

@@ -1,12 +1,13 @@
 /** Conversations, their messages and links: queries and changes. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, type Schemas } from "../api/client";
+import { api, dataOf, listOf, type Schemas } from "../api/client";
 import type { UsageRecord } from "../requests/api";
 
 export type Conversation = Schemas["Conversation"];
 export type Message = Schemas["Message"];
 
 export const PAGE_SIZE = 25;
+export const LINKS_PAGE_SIZE = 20;
 export const AUTO_MODEL = "auto";
 
 const MESSAGES_PAGE_SIZE = 500;
@@ -95,10 +96,13 @@ export function useDeleteConversation(id: string) {
   });
 }
 
-export function useShareLinks(id: string) {
+/** A page of the conversation's valid links, oldest first. */
+export function useShareLinks(id: string, page: number) {
+  const query = { revoked: false, limit: LINKS_PAGE_SIZE, offset: (page - 1) * LINKS_PAGE_SIZE };
   return useQuery({
-    queryKey: ["conversations", "links", id],
-    queryFn: () => dataOf(api.GET("/api/conversations/{conversation_id}/share_links", { params: { path: { conversation_id: id } } })),
+    queryKey: ["conversations", "links", id, page],
+    placeholderData: keepPreviousData,
+    queryFn: () => listOf(api.GET("/api/conversations/{conversation_id}/share_links", { params: { path: { conversation_id: id }, query } })),
   });
 }
 

@@ -1,20 +1,20 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { SearchX, UserRoundPlus, UsersRound } from "lucide-react";
+import { UserRoundPlus, UsersRound } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
 import { Button } from "../parts/Button";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
+import { actionsColumn, type Column } from "../parts/DataTable";
 import { FilterField } from "../parts/FilterField";
+import { ListPanel } from "../parts/ListPanel";
 import { MenuItem } from "../parts/Menu";
-import { Page, Panel } from "../parts/Page";
-import { Pager } from "../parts/Pager";
+import { Page } from "../parts/Page";
 import { type Editor, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
 import { groupTexts } from "../texts/groups";
-import { type Group, type GroupFilters, PAGE_SIZE, type Sort, useDeleteGroup, useGroup, useGroupPage } from "./api";
+import { type Group, type GroupFilters, type Sort, useDeleteGroup, useGroup, useGroupPage } from "./api";
 import { DEFAULT_SORT } from "./choices";
 import { GroupForm } from "./GroupForm";
 import { MembersDialog } from "./MembersDialog";
@@ -37,6 +37,7 @@ export function GroupsPage() {
   const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
   const updateFilters = (changed: GroupFilters) => void navigate({ search: { ...filters, ...changed } });
   const clear = () => void navigate({ search: {} });
+  const shown = { ...list, data: list.data && { rows: list.data.groups, total: list.data.total } };
   const opened = useOpenRow(openId, list.data?.groups, useGroup);
 
   return (
@@ -53,29 +54,13 @@ export function GroupsPage() {
         </>
       }
     >
-      <Panel label={groups.title}>
-        {list.error && list.data === undefined ? (
-          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.total === 0 && isFiltered ? (
-          <EmptyState icon={SearchX} title={groups.noneMatch}><Button onClick={clear}>{texts.clear}</Button></EmptyState>
-        ) : list.data?.total === 0 ? (
-          <EmptyState icon={UsersRound} title={groups.empty} text={groups.emptyText} />
-        ) : (
-          <>
-            <DataTable
-              label={groups.title} columns={columns} rows={list.data?.groups} rowId={(group) => group.id}
-              selectedId={openId} onOpen={open} stale={list.isPlaceholderData}
-              sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => updateFilters({ sort: sort as Sort })}
-            />
-            {list.data !== undefined && (
-              <Pager
-                page={page} size={PAGE_SIZE} total={list.data.total}
-                onPage={(next) => void navigate({ search: { ...filters, page: next } })}
-              />
-            )}
-          </>
-        )}
-      </Panel>
+      <ListPanel
+        label={groups.title} list={shown} columns={columns} rowId={(group) => group.id} page={page} sort={filters.sort ?? DEFAULT_SORT}
+        isFiltered={isFiltered} onClear={clear} onSort={(sort) => updateFilters({ sort: sort as Sort })}
+        onPage={(next) => void navigate({ search: { ...filters, page: next } })} selectedId={openId} onOpen={open}
+        none={groups.noneMatch}
+        empty={<EmptyState icon={UsersRound} title={groups.empty} text={groups.emptyText} />}
+      />
       <MembersDialog
         group={opened.row} view={{ search: member, page: members }} onClose={close}
         onView={(view) => void navigate({ search: (now) => ({ ...now, member: view.search, members: view.page > 1 ? view.page : undefined }) })}

@@ -3,6 +3,7 @@ import { useRights } from "../api/queries";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import { FilterField } from "../parts/FilterField";
+import { PAGE_SIZE } from "../parts/ListPanel";
 import { Pager } from "../parts/Pager";
 import { EmptyState, ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
@@ -12,7 +13,7 @@ import { texts } from "../texts";
 import { groupTexts } from "../texts/groups";
 import { nameOf } from "../users/api";
 import { UserPicker } from "../users/UserPicker";
-import { type Group, type Member, PAGE_SIZE, useAddMember, useMembers, useRemoveMember } from "./api";
+import { type Group, type Member, useAddMember, useMembers, useRemoveMember } from "./api";
 import styles from "./MembersDialog.module.css";
 
 /** The search and the page of the list of members. The URL contains them. */

@@ -2,13 +2,12 @@
 import { keepPreviousData, useMutation, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
+import { PAGE_SIZE } from "../parts/ListPanel";
 import { DEFAULT_SORT, type SORTS } from "./choices";
 
 export type Group = Schemas["Group"];
 export type NewGroup = Schemas["NewGroup"];
 export type Member = Schemas["Member"];
-
-export const PAGE_SIZE = 50;
 
 export type Sort = (typeof SORTS)[number];
 

@@ -15,7 +15,7 @@ import { texts } from "../texts";
 import { mcpTexts } from "../texts/mcp";
 import { type Failure, type MatrixFilters, PAGE_SIZE, SUBJECTS_SIZE, useAddRule, useEdits, useMatrix, useSubjectName, useSubjectOptions } from "./access";
 import { AccessMatrix, nameOf } from "./AccessMatrix";
-import { useAllServers } from "./api";
+import { useServer, useServers } from "./api";
 import { SUBJECT_TYPES, type SubjectType } from "./choices";
 import styles from "./mcp.module.css";
 import { McpViews } from "./McpViews";
@@ -30,8 +30,10 @@ export function AccessPage() {
   const { administers } = useRights();
   const { page = 1, subject_page: subjectPage = 1, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
-  const servers = useAllServers();
-  const server = servers.data?.find(({ id }) => id === filters.server) ?? servers.data?.[0];
+  const servers = useServers(undefined, 1);
+  const named = useServer(filters.server);
+  // A link can name a server that was removed.
+  const server = named.data ?? (filters.server === undefined || named.isError ? servers.data?.rows[0] : undefined);
   const matrix = useMatrix({ ...filters, server: server?.id }, page, subjectPage);
   const edits = useEdits(server?.id ?? "", matrix.data?.rules ?? []);
   useUnsaved(edits.count > 0);
@@ -77,7 +79,7 @@ export function AccessPage() {
       <Panel label={mcp.accessTitle}>
         {error && (servers.data === undefined || matrix.data === undefined) ? (
           <ErrorState error={error} onRetry={() => void Promise.all([servers.refetch(), matrix.refetch()])} />
-        ) : servers.data?.length === 0 ? (
+        ) : servers.data?.total === 0 ? (
           <EmptyState icon={Cable} title={mcp.empty} text={mcp.noServers}><Link to="/mcp-servers" className={buttonClass()}>{mcp.title}</Link></EmptyState>
         ) : matrix.data?.total_subjects === 0 && filters.caller === undefined ? (
           <EmptyState icon={Grid3x3} title={mcp.noRules} text={mcp.noRulesText} />

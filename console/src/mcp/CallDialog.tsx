@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
-import { EventDetails } from "../audit/EventDetails";
+import { Actor } from "../audit/Actor";
 import type { AuditEvent } from "../audit/api";
+import { EventDetails } from "../audit/EventDetails";
 import { buttonClass } from "../parts/Button";
 import { Dialog, DialogActions } from "../parts/Dialog";
 import { Fact, Facts } from "../parts/Facts";
@@ -10,7 +11,7 @@ import { useKeyName } from "../requests/choosing";
 import { texts } from "../texts";
 import { mcpTexts } from "../texts/mcp";
 import { callOf } from "./calls";
-import { CallerName, Outcome } from "./CallsPage";
+import { Outcome } from "./CallsPage";
 import styles from "./mcp.module.css";
 
 /** One call of a tool. Its arguments and its result are not stored. */
@@ -33,7 +34,7 @@ function Details({ event }: { event: AuditEvent }) {
         {event.reason !== null && <Fact name={mcp.error}><code>{event.reason}</code></Fact>}
         <Fact name={mcp.server}>{call.server}</Fact>
         <Fact name={mcp.time}><Time at={event.timestamp} /></Fact>
-        <Fact name={mcp.callerName}><CallerName event={event} /></Fact>
+        <Fact name={mcp.callerName}><Actor event={event} /></Fact>
         {key !== null && <Fact name={mcp.key}>{key}</Fact>}
         {event.ip !== null && <Fact name={mcp.address}>{event.ip}</Fact>}
         {call.status !== null && <Fact name={mcp.httpStatus}>{call.status}</Fact>}

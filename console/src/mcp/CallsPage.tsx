@@ -1,24 +1,22 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { ScrollText, SearchX } from "lucide-react";
-import { useMemo } from "react";
-import { type AuditEvent, useAuditEvent, useAuditEvents } from "../audit/api";
-import { useActorChoices, useActorName, useChosenActor } from "../audit/actors";
+import { useCallback } from "react";
+import { Actor } from "../audit/Actor";
+import { useActorChoices, useChosenActor } from "../audit/actors";
+import { type AuditEvent, useAuditEvents } from "../audit/api";
+import { EventList } from "../audit/EventList";
 import { Badge, type Tone } from "../parts/Badge";
 import { Button } from "../parts/Button";
-import { type Column, DataTable } from "../parts/DataTable";
+import type { Column } from "../parts/DataTable";
 import { FilterField } from "../parts/FilterField";
 import { ChoiceFilter } from "../parts/filters";
 import { duration, shortTime } from "../parts/format";
-import { Page, Panel } from "../parts/Page";
+import { Page } from "../parts/Page";
 import { RuleName } from "../parts/rules";
 import { SearchFilter } from "../parts/SearchFilter";
-import { EmptyState, ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { TimeRange } from "../parts/TimeRange";
-import { RowFailure } from "../parts/useOpenRow";
 import { texts } from "../texts";
 import { mcpTexts } from "../texts/mcp";
-import styles from "../audit/AuditPage.module.css";
 import { CallDialog } from "./CallDialog";
 import { callOf } from "./calls";
 import { OUTCOMES } from "./choices";
@@ -45,15 +43,7 @@ export function CallsPage() {
   const { event: openSequence, server, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
   const events = useAuditEvents({ ...filters, ...(server !== undefined && { resource_id: server }), action: ACTION });
-  const { open, close } = useMemo(() => ({
-    open: ({ sequence }: AuditEvent) => void navigate({ search: (now) => ({ ...now, event: sequence }) }),
-    close: () => void navigate({ search: ({ event: _, ...now }) => now }),
-  }), [navigate]);
-  const columns = useMemo(() => columnsOf(open), [open]);
-  const rows = events.data?.pages.flatMap((page) => page.events);
-  const listed = rows?.find(({ sequence }) => sequence === openSequence);
-  const other = useAuditEvent(rows !== undefined && listed === undefined ? openSequence : undefined);
-  const opened = listed ?? other.data;
+  const openEvent = useCallback((sequence: number | undefined) => void navigate({ search: (now) => ({ ...now, event: sequence }) }), [navigate]);
   const actor = useChosenActor(filters.actor_id);
   const isFiltered = server !== undefined || Object.values(filters).some((value) => value !== undefined);
   const updateFilters = (changed: CallFilters) => void navigate({ search: (now) => ({ ...now, ...changed }) });
@@ -78,29 +68,11 @@ export function CallsPage() {
         </>
       }
     >
-      <Panel label={mcp.callsTitle}>
-        {events.error && rows === undefined ? (
-          <ErrorState error={events.error} onRetry={() => void events.refetch()} />
-        ) : rows?.length === 0 ? (
-          <EmptyState icon={isFiltered ? SearchX : ScrollText} title={mcp.noCalls} text={mcp.noCallsText}>
-            {isFiltered && <Button onClick={clear}>{texts.clear}</Button>}
-          </EmptyState>
-        ) : (
-          <>
-            <DataTable
-              label={mcp.callsTitle} columns={columns} rows={rows} rowId={(event) => event.id} selectedId={opened?.id} onOpen={open}
-              stale={events.isPlaceholderData}
-            />
-            {events.hasNextPage && (
-              <div className={styles["more"]}>
-                <Button busy={events.isFetchingNextPage} onClick={() => void events.fetchNextPage()}>{mcp.older}</Button>
-              </div>
-            )}
-          </>
-        )}
-      </Panel>
-      <CallDialog event={opened ?? null} onClose={close} />
-      <RowFailure failed={other.error !== null && opened === undefined ? other : undefined} onClose={close} />
+      <EventList
+        label={mcp.callsTitle} list={events} columnsOf={columnsOf} openSequence={openSequence} onOpen={openEvent}
+        dialogOf={(event, close) => <CallDialog event={event} onClose={close} />} empty={mcp.noCalls} emptyText={mcp.noCallsText} older={mcp.older}
+        onClear={isFiltered ? clear : undefined}
+      />
     </Page>
   );
 }
@@ -123,7 +95,7 @@ function columnsOf(open: (event: AuditEvent) => void): Column<AuditEvent>[] {
       },
     },
     { id: "time", header: mcp.time, cell: ({ row }) => <Time at={row.original.timestamp} /> },
-    { id: "caller", header: mcp.callerName, cell: ({ row }) => <CallerName event={row.original} /> },
+    { id: "caller", header: mcp.callerName, cell: ({ row }) => <Actor event={row.original} /> },
     { id: "outcome", header: mcp.outcome, cell: ({ row }) => <Outcome outcome={row.original.outcome} /> },
     {
       id: "dlp", header: mcp.dlp, meta: { hideBelow: "desk" },
@@ -137,8 +109,4 @@ function columnsOf(open: (event: AuditEvent) => void): Column<AuditEvent>[] {
       cell: ({ row }) => duration(callOf(row.original).latencyMs),
     },
   ];
-}
-
-export function CallerName({ event }: { event: AuditEvent }) {
-  return <span className={styles["actor"]}>{useActorName(event)}</span>;
 }

@@ -1,6 +1,6 @@
-import { FilterSelect } from "../parts/fields";
+import { SearchedFilterSelect } from "../parts/SearchedSelect";
 import { mcpTexts } from "../texts/mcp";
-import { useAllServers } from "./api";
+import { useServer, useServers } from "./api";
 
 /** Selects a server in a filter bar. If `required` is set, there is no option for all servers. */
 export function ServerFilter({ value, onChange, required = false }: {
@@ -8,11 +8,13 @@ export function ServerFilter({ value, onChange, required = false }: {
   onChange: (id: string | undefined) => void;
   required?: boolean;
 }) {
-  const servers = useAllServers();
+  const server = useServer(value).data;
   return (
-    <FilterSelect label={mcpTexts.server} value={value ?? ""} onChange={({ target }) => onChange(target.value || undefined)}>
+    <SearchedFilterSelect
+      label={mcpTexts.server} value={value ?? ""} onChange={(id) => onChange(id || undefined)}
+      useOptions={(search) => useServers(search, 1).data} chosen={server}
+    >
       {!required && <option value="">{mcpTexts.anyServer}</option>}
-      {servers.data?.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
-    </FilterSelect>
+    </SearchedFilterSelect>
   );
 }

@@ -1,9 +1,11 @@
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { Cable, Grid3x3, ListChecks, RefreshCw } from "lucide-react";
+import { Cable, Grid3x3, ListChecks, RefreshCw, SearchX } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
 import { Badge, type Tone } from "../parts/Badge";
+import { Button } from "../parts/Button";
 import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
+import { FilterField } from "../parts/FilterField";
 import { PAGE_SIZE } from "../parts/ListPanel";
 import { MenuItem } from "../parts/Menu";
 import { Page, Panel } from "../parts/Page";
@@ -31,19 +33,33 @@ const TONES: Record<State, Tone> = { stopped: "danger", disabled: "neutral", unr
 export function ServersPage() {
   const mcp = mcpTexts;
   const { administers } = useRights();
-  const { page = 1, server: openId } = route.useSearch();
+  const { page = 1, search, server: openId } = route.useSearch();
   const navigate = route.useNavigate();
-  const list = useServers(page);
+  const list = useServers(search, page);
+  const clear = () => void navigate({ search: {} });
   const { open, close } = useMemo(() => ({
     open: (server: Server) => void navigate({ search: (now) => ({ ...now, server: server.id }) }),
     close: () => void navigate({ search: ({ server: _, ...now }) => now }),
   }), [navigate]);
   const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
   return (
-    <Page title={mcp.title} actions={administers && <CreateServer />} views={<McpViews />}>
+    <Page
+      title={mcp.title} actions={administers && <CreateServer />} views={<McpViews />}
+      filterBar={
+        <>
+          <FilterField
+            label={texts.rules.search} placeholder={texts.rules.searchPlaceholder} value={search}
+            onChange={(text) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, search: text }) })}
+          />
+          {search !== undefined && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
+        </>
+      }
+    >
       <Panel label={mcp.title}>
         {list.error && list.data === undefined ? (
           <ErrorState error={list.error} onRetry={() => void list.refetch()} />
+        ) : list.data?.total === 0 && search !== undefined ? (
+          <EmptyState icon={SearchX} title={texts.rules.noneMatch} text={texts.rules.noneMatchText}><Button onClick={clear}>{texts.clear}</Button></EmptyState>
         ) : list.data?.total === 0 ? (
           <EmptyState icon={Cable} title={mcp.empty} text={mcp.emptyText} />
         ) : (
@@ -53,7 +69,7 @@ export function ServersPage() {
               stale={list.isPlaceholderData}
             />
             {list.data !== undefined && (
-              <Pager page={page} size={PAGE_SIZE} total={list.data.total} onPage={(next) => void navigate({ search: { page: next } })} />
+              <Pager page={page} size={PAGE_SIZE} total={list.data.total} onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })} />
             )}
           </>
         )}

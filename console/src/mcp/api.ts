@@ -16,28 +16,19 @@ export type Tool = Schemas["McpTool"];
 export type Propagation = Schemas["SwitchedMcpTool"]["propagation"];
 
 /** The maximum number of servers of an organization, and of one page of their list. */
-const MAX_SERVERS = 200;
 const PENDING_REFRESH_MS = 1_000;
 const RECENT_CHANGES = 50;
 
 /** A page of the servers, sorted by name. */
-export function useServers(page: number) {
+export function useServers(search: string | undefined, page: number) {
+  const query = { search, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
   return useQuery({
-    queryKey: ["mcp", "servers", page],
+    queryKey: ["mcp", "servers", query],
     placeholderData: keepPreviousData,
     queryFn: async () => {
-      const query = { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
       const { mcp_servers: rows, total } = await dataOf(api.GET("/api/v1/admin/mcp/servers", { params: { query } }));
       return { rows, total };
     },
-  });
-}
-
-/** All servers, for filters. */
-export function useAllServers() {
-  return useQuery({
-    queryKey: ["mcp", "servers", "all"],
-    queryFn: async () => (await dataOf(api.GET("/api/v1/admin/mcp/servers", { params: { query: { limit: MAX_SERVERS } } }))).mcp_servers,
   });
 }
 

@@ -1,8 +1,9 @@
 import { useForm } from "react-hook-form";
-import { useProviders } from "../providers/api";
 import { DialogForm } from "../parts/DialogForm";
 import { CheckboxField, SelectField, TextField } from "../parts/fields";
 import { DECIMAL } from "../parts/forms";
+import { SearchedSelectField } from "../parts/SearchedSelect";
+import { useProvider, useProviderOptions } from "../providers/api";
 import { modelTexts } from "../texts/models";
 import type { Model, ModelUpdate } from "./api";
 
@@ -29,7 +30,6 @@ export function ModelForm({ model, onSubmit, onCancel }: {
   onCancel: () => void;
 }) {
   const models = modelTexts;
-  const providers = useProviders();
   const form = useForm<Fields>({
     defaultValues: {
       provider: model?.provider ?? "",
@@ -44,15 +44,22 @@ export function ModelForm({ model, onSubmit, onCancel }: {
     },
   });
   const { errors } = form.formState;
+  form.register("provider", { required: models.providerRequired });
+  const chosen = form.watch("provider");
+  const provider = useProvider(chosen);
   return (
     <DialogForm form={form} action={model === undefined ? models.create : models.save} onSubmit={(fields) => onSubmit(bodyOf(fields))} onCancel={onCancel}>
-      <SelectField
-        label={models.provider} disabled={model !== undefined} fault={errors.provider?.message}
-        {...form.register("provider", { required: models.providerRequired })}
-      >
-        <option value="">{models.chooseProvider}</option>
-        {(providers.data ?? [{ id: model?.provider ?? "", name: model?.provider ?? "" }]).map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
-      </SelectField>
+      {model !== undefined ? (
+        <TextField label={models.provider} readOnly value={provider.data?.name ?? chosen} />
+      ) : (
+        <SearchedSelectField
+          label={models.provider} fault={errors.provider?.message} value={chosen}
+          onChange={(id) => form.setValue("provider", id, { shouldDirty: true, shouldValidate: form.formState.isSubmitted })}
+          useOptions={useProviderOptions} chosen={provider.data}
+        >
+          <option value="">{models.chooseProvider}</option>
+        </SearchedSelectField>
+      )}
       <TextField
         label={models.id} hint={models.idHint} spellCheck={false} autoComplete="off" readOnly={model !== undefined}
         fault={errors.model_id?.message} {...form.register("model_id", { required: models.idRequired })}

@@ -8,11 +8,12 @@ import { actionsColumn, type Column } from "../parts/DataTable";
 import { Dialog } from "../parts/Dialog";
 import { FilterField } from "../parts/FilterField";
 import { FilterSelect } from "../parts/fields";
+import { SearchedFilterSelect } from "../parts/SearchedSelect";
 import { ListPanel } from "../parts/ListPanel";
 import { Page } from "../parts/Page";
 import { EmptyState } from "../parts/states";
 import { toast } from "../parts/toasts";
-import { useProviders } from "../providers/api";
+import { useProvider, useProviderOptions } from "../providers/api";
 import { texts } from "../texts";
 import { modelTexts } from "../texts/models";
 import { type Model, type ModelFilters, nameOf, type Sort, useCreateModel, useModels } from "./api";
@@ -86,14 +87,16 @@ function Filters({ filters, isFiltered, onChange, onClear }: {
   onClear: () => void;
 }) {
   const models = modelTexts;
-  const providers = useProviders();
+  const provider = useProvider(filters.provider ?? "");
   return (
     <>
       <FilterField label={models.search} placeholder={models.searchPlaceholder} value={filters.search} onChange={(search) => onChange({ search })} />
-      <FilterSelect label={models.provider} value={filters.provider ?? ""} onChange={({ target }) => onChange({ provider: target.value || undefined })}>
+      <SearchedFilterSelect
+        label={models.provider} value={filters.provider ?? ""} onChange={(id) => onChange({ provider: id || undefined })}
+        useOptions={useProviderOptions} chosen={provider.data}
+      >
         <option value="">{models.anyProvider}</option>
-        {providers.data?.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
-      </FilterSelect>
+      </SearchedFilterSelect>
       <FilterSelect
         label={models.status} value={filters.is_active === undefined ? "" : String(filters.is_active)}
         onChange={({ target }) => onChange({ is_active: target.value === "" ? undefined : target.value === "true" })}

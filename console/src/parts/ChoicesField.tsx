@@ -12,6 +12,7 @@ export interface Choice {
 
 /** If there are at least this many options, the field has a search box. */
 const MIN_SEARCHED_OPTIONS = 9;
+const MAX_SHOWN_OPTIONS = 200;
 
 /** A field that selects several options with checkboxes. Initially selected options are listed first. If `onSearch` is
  * set, the server searches the options. `names` then contains the names of selected options that are not in
@@ -32,7 +33,9 @@ export function ChoicesField({ label, hint, fault, options, chosen, names: known
   const names = new Map([...(knownNames ?? []), ...(options?.map(({ id, name }) => [id, name] as const) ?? [])]);
   const offered = onSearch === undefined ? names.keys() : [...chosen, ...(options?.map(({ id }) => id) ?? [])];
   const all = [...new Set([...first, ...offered])].map((id) => ({ id, name: names.get(id) ?? id }));
-  const shown = all.filter(({ name }) => name.toLowerCase().includes(search.trim().toLowerCase()));
+  const matching = all.filter(({ name }) => name.toLowerCase().includes(search.trim().toLowerCase()));
+  const shown = matching.slice(0, MAX_SHOWN_OPTIONS);
+  const hidden = matching.length - shown.length + (options !== undefined && total !== undefined ? Math.max(0, total - options.length) : 0);
   // The search box stays, because the options are those of the last search for a moment after it is emptied.
   const [isSearched, setSearched] = useState(false);
   if (!isSearched && all.length >= MIN_SEARCHED_OPTIONS) setSearched(true);
@@ -59,9 +62,7 @@ export function ChoicesField({ label, hint, fault, options, chosen, names: known
         ))}
         {options !== undefined && shown.length === 0 && <p className={fields["hint"]}>{all.length === 0 ? texts.choices.empty : texts.choices.none}</p>}
       </div>
-      {options !== undefined && total !== undefined && total > options.length && (
-        <p className={fields["hint"]}>{texts.choices.more(total - options.length)}</p>
-      )}
+      {hidden > 0 && <p className={fields["hint"]}>{texts.choices.more(hidden)}</p>}
       {isSearched && <p className={fields["hint"]} role="status">{texts.choices.chosen(chosen.length)}</p>}
     </FieldSet>
   );

@@ -2,6 +2,7 @@ import { Check, Copy as CopyIcon } from "lucide-react";
 import { useEffect, useState } from "react";
 import { texts } from "../texts";
 import { Button } from "./Button";
+import { toast } from "./toasts";
 
 const CONFIRMATION_MS = 1600;
 
@@ -30,7 +31,7 @@ export function CopyButton({ text, label = texts.copy, size = "icon", autoFocus,
       onClick={() => void navigator.clipboard.writeText(text).then(() => {
         setCopied(true);
         onCopied?.();
-      })}
+      }, () => toast(texts.notCopied, "failed"))}
     >
       <Icon aria-hidden size={14} />
       {size === "small" && shown}

@@ -11,6 +11,7 @@ const FEATURES = tableFeatures({});
 
 interface Layout {
   align?: "end";
+  /** A share in percent is that of the column with the names of rows. */
   width?: string;
   hideBelow?: "tablet" | "desk";
   /** The sort field of this column in the API. A leading minus makes the first click sort in descending order. */
@@ -134,5 +135,5 @@ function directionOf(first: string, now: string | undefined): "ascending" | "des
 }
 
 function cellClass(meta: Layout | undefined): string {
-  return classes(meta?.align === "end" && styles["end"], meta?.hideBelow && styles[meta.hideBelow]);
+  return classes(meta?.align === "end" && styles["end"], meta?.hideBelow && styles[meta.hideBelow], meta?.width?.endsWith("%") && styles["main"]);
 }

@@ -21,8 +21,8 @@ interface Props {
   useOptions: (search: string | undefined) => Options | undefined;
   /** The option of `value`. It can be missing from the first options. */
   chosen: Choice | undefined;
-  /** The option with an empty value. */
-  children: ReactNode;
+  /** The option with an empty value, if there is one. */
+  children?: ReactNode;
 }
 
 /** A select for a list of any length. If the options are not complete, it has a search box, and the server searches the

@@ -72,6 +72,21 @@ export function useProviderPage(filters: ProviderFilters, sort: Sort, page: numb
   });
 }
 
+/** Returns the first providers that match, as options of a field. */
+export function useProviderOptions(search: string | undefined) {
+  const { data } = useProviderPage({ search }, "id", 1);
+  return data;
+}
+
+/** A provider by its id. */
+export function useProvider(id: string) {
+  return useQuery({
+    queryKey: ["providers", "one", id],
+    enabled: id !== "",
+    queryFn: () => dataOf(api.GET("/api/admin/providers/{provider_id}", { params: { path: { provider_id: id } } })),
+  });
+}
+
 /** All providers, sorted by id, for fields that select a provider. There are at most 500. */
 export function useProviders(enabled = true) {
   return useQuery({

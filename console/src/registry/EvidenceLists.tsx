@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { Actor } from "../audit/AuditPage";
+import { Actor } from "../audit/Actor";
 import { Badge } from "../parts/Badge";
 import { dollars, wholeNumber } from "../parts/format";
 import { Time } from "../parts/Time";

@@ -4,7 +4,7 @@ import { CopyButton } from "../parts/Copy";
 import { errorText, Skeleton } from "../parts/states";
 import { texts } from "../texts";
 import { recordTexts, requestTexts } from "../texts/requests";
-import { useRoutingPolicies } from "../routing/api";
+import { useRoutingPolicy } from "../routing/api";
 import { type AuditEvent, type DlpEvent, type UsageRecordDetails, useAuditEvents, useDlpEvents } from "./api";
 import styles from "./RecordDetail.module.css";
 import { Entries, Fact, Facts, Section } from "./Section";
@@ -71,11 +71,11 @@ function Finding({ event }: { event: DlpEvent }) {
 }
 
 function Rules({ record, events }: { record: UsageRecordDetails; events: AuditEvent[] | undefined }) {
-  const policies = useRoutingPolicies();
+  const policy = record.routing_policy_id;
+  const stored = useRoutingPolicy(policy).data;
   if (events === undefined) return <Skeleton width="60%" />;
   const own = events.find((event) => event.id === record.id);
   const rules = (own?.details["rules"] ?? []) as RuleEvent[];
-  const policy = record.routing_policy_id;
   return (
     <>
       <Entries none={own === undefined ? requestTexts.decisionUnknown : requestTexts.noDecision}>
@@ -92,7 +92,7 @@ function Rules({ record, events }: { record: UsageRecordDetails; events: AuditEv
       </Entries>
       <Facts>
         <Fact name={recordTexts.routing} copy={policy}>
-          {policy !== null && (policies.data?.find(({ policy_id: id }) => id === policy)?.name ?? <code>{policy.slice(0, 8)}…</code>)}
+          {policy !== null && (stored?.name ?? <code>{policy.slice(0, 8)}…</code>)}
         </Fact>
       </Facts>
     </>

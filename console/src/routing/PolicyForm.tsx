@@ -8,7 +8,7 @@ import fieldStyles from "../parts/fields.module.css";
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
 import { useTyped } from "../parts/useTyped";
-import { useProviders } from "../providers/api";
+import { useProviderOptions } from "../providers/api";
 import { DECIMAL } from "../parts/forms";
 import { texts } from "../texts";
 import { routingTexts } from "../texts/routing";
@@ -79,7 +79,9 @@ export function PolicyForm({ policy, onDone }: { policy?: RoutingPolicy; onDone:
 function ModelFields({ form }: { form: UseFormReturn<PolicyFields> }) {
   const routing = routingTexts;
   const { errors } = form.formState;
-  const providers = useProviders();
+  const chosen = form.watch("included_providers");
+  const [part, setPart] = useState("");
+  const providers = useProviderOptions(useTyped(part));
   return (
     <>
       <FieldSet label={routing.capabilities} hint={routing.capabilitiesHint} fault={errors.required_capabilities?.message}>
@@ -91,7 +93,7 @@ function ModelFields({ form }: { form: UseFormReturn<PolicyFields> }) {
       </FieldSet>
       <ChoicesField
         label={routing.providers} hint={routing.providersHint} fault={errors.included_providers?.message}
-        options={providers.data} chosen={form.watch("included_providers")}
+        options={providers?.rows} total={providers?.total} onSearch={setPart} chosen={chosen}
         onChange={(ids) => form.setValue("included_providers", ids, { shouldDirty: true })}
       />
       <TextAreaField

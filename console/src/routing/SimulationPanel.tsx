@@ -1,13 +1,14 @@
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { GroupSelect } from "../groups/GroupSelect";
 import { Badge, type Tone } from "../parts/Badge";
-import { CheckboxField, FieldSet, SelectField, TextField } from "../parts/fields";
+import { CheckboxField, FieldSet, TextField } from "../parts/fields";
 import fieldStyles from "../parts/fields.module.css";
 import { dollars, duration } from "../parts/format";
+import { SearchedSelectField } from "../parts/SearchedSelect";
 import { Fields, TrialPanel, trialStyles } from "../parts/Trial";
 import { texts } from "../texts";
 import { routingTexts } from "../texts/routing";
-import { CAPABILITIES, type Capability, type ConsideredModel, type Simulated, useRoutingPolicies, useSimulate } from "./api";
+import { CAPABILITIES, type Capability, type ConsideredModel, type RoutingPolicy, type Simulated, useRoutingPolicy, useRoutingPolicyPage, useSimulate } from "./api";
 import styles from "./SimulationPanel.module.css";
 
 const TONES: Record<ConsideredModel["outcome"], Tone> = { selected: "success", fallback: "info", rejected: "neutral" };
@@ -18,19 +19,20 @@ const DEFAULT_OUTPUT_TOKENS = 500;
  * the reason why each model is selected or rejected. */
 export function SimulationPanel({ chosen, onChoose }: { chosen: string | null; onChoose: (id: string) => void }) {
   const routing = routingTexts;
-  const policies = useRoutingPolicies();
+  const first = usePolicyOptions(undefined);
+  const named = useRoutingPolicy(chosen);
   const simulate = useSimulate();
   const [request, setRequest] = useState({
     model: "", input: String(DEFAULT_INPUT_TOKENS), output: String(DEFAULT_OUTPUT_TOKENS), group: "", capabilities: [] as Capability[],
   });
-  const policy = policies.data?.find(({ policy_id: id }) => id === chosen) ?? policies.data?.[0];
+  const policy = named.data === undefined ? first?.rows[0] : optionOf(named.data);
   if (policy === undefined) return null;
   const field = (name: "model" | "input" | "output") => ({
     value: request[name],
     onChange: ({ target }: { target: { value: string } }) => setRequest({ ...request, [name]: target.value }),
   });
   const run = () => simulate.mutate({
-    policy_id: policy.policy_id,
+    policy_id: policy.id,
     request: {
       model: request.model.trim() || null,
       estimated_input_tokens: Number(request.input),
@@ -47,11 +49,7 @@ export function SimulationPanel({ chosen, onChoose }: { chosen: string | null; o
         result={simulate.data !== undefined && <Result result={simulate.data} />}
       >
         <Fields>
-          <SelectField label={routing.policy} value={policy.policy_id} onChange={({ target }) => onChoose(target.value)}>
-            {policies.data?.map(({ policy_id: id, name, enabled }) => (
-              <option key={id} value={id}>{enabled ? name : routing.notInForce(name)}</option>
-            ))}
-          </SelectField>
+          <SearchedSelectField label={routing.policy} value={policy.id} onChange={onChoose} useOptions={usePolicyOptions} chosen={policy} />
           <TextField label={routing.model} hint={routing.modelHint} spellCheck={false} autoCapitalize="none" maxLength={320} {...field("model")} />
           <GroupSelect label={routing.group} hint={routing.groupHint} value={request.group} onChange={(group) => setRequest({ ...request, group })}>
             <option value="">{texts.none}</option>
@@ -75,6 +73,16 @@ export function SimulationPanel({ chosen, onChoose }: { chosen: string | null; o
       </TrialPanel>
     </Place>
   );
+}
+
+/** Returns the first policies that match, sorted by name. */
+function usePolicyOptions(search: string | undefined) {
+  const { data } = useRoutingPolicyPage({ search }, "name", 1);
+  return data && { rows: data.rows.map(optionOf), total: data.total };
+}
+
+function optionOf({ policy_id: id, name, enabled }: RoutingPolicy) {
+  return { id, name: enabled ? name : routingTexts.notInForce(name) };
 }
 
 /** Scrolls to the simulation when a policy is chosen for it in the list. */

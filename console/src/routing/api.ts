@@ -43,11 +43,12 @@ export function useRoutingPolicyPage({ search, enabled, strategy, group }: Routi
   });
 }
 
-/** All policies, sorted by name, for a field that selects a policy. There are at most 200. */
-export function useRoutingPolicies() {
+/** A policy by its id. */
+export function useRoutingPolicy(id: string | null) {
   return useQuery({
-    queryKey: ["routing-policies", "all"],
-    queryFn: async () => (await dataOf(api.GET("/api/admin/cost-routing/policies", { params: { query: { sort: "name" } } }))).policies,
+    queryKey: ["routing-policies", "one", id],
+    enabled: id !== null,
+    queryFn: () => dataOf(api.GET("/api/admin/cost-routing/policies/{policy_id}", { params: { path: { policy_id: id ?? "" } } })),
   });
 }
 

@@ -1,10 +1,10 @@
-import { Link } from "@tanstack/react-router";
+import { Link, useRouterState } from "@tanstack/react-router";
 import {
   Activity, AppWindow, Archive, BadgeCheck, BellRing, BookOpen, Boxes, Building2, Cable, ChartColumn, ChartPie, ClipboardList, Filter, Fingerprint,
   Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, KeySquare, Link2, type LucideIcon, MessagesSquare, PiggyBank, Plug, PowerOff, RadioTower, Rocket,
   Route, Scale, ScrollText, Server, ShieldCheck, Signpost, UsersRound, Warehouse, Webhook, Wrench,
 } from "lucide-react";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { useRights } from "../api/queries";
 import { texts } from "../texts";
 import styles from "./Navigation.module.css";
@@ -13,8 +13,12 @@ import styles from "./Navigation.module.css";
 export function Navigation() {
   const { navigation } = texts;
   const { seesAll } = useRights();
+  const list = useRef<HTMLElement>(null);
+  const path = useRouterState({ select: (state) => state.location.pathname });
+  // The navigation can be longer than the window.
+  useEffect(() => list.current?.querySelector("[aria-current=page]")?.scrollIntoView({ block: "nearest" }), [path, seesAll]);
   return (
-    <nav className={styles["navigation"]} aria-label={navigation.label}>
+    <nav ref={list} className={styles["navigation"]} aria-label={navigation.label}>
       <ul className={styles["group"]}>
         <Entry to="/" icon={House} exact>{navigation.overview}</Entry>
         <Entry to="/chat" icon={MessagesSquare}>{navigation.chat}</Entry>

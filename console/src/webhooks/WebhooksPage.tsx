@@ -1,23 +1,23 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { SearchX, Send, Webhook as WebhookIcon } from "lucide-react";
+import { Send, Webhook as WebhookIcon } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
 import { Button } from "../parts/Button";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
+import { actionsColumn, type Column } from "../parts/DataTable";
 import { FilterField } from "../parts/FilterField";
 import { ChoiceFilter, EnabledFilter } from "../parts/filters";
+import { ListPanel } from "../parts/ListPanel";
 import { MenuItem } from "../parts/Menu";
-import { Page, Panel } from "../parts/Page";
-import { Pager } from "../parts/Pager";
+import { Page } from "../parts/Page";
 import { EnabledBadge, RuleMenu, RuleName } from "../parts/rules";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
 import { webhookTexts } from "../texts/webhooks";
 import {
-  eventName, PAGE_SIZE, type Sort, useDeleteWebhook, useSetEnabled, useUpdateWebhook, useWebhook, useWebhooks, type Webhook, type WebhookFilters,
+  eventName, type Sort, useDeleteWebhook, useSetEnabled, useUpdateWebhook, useWebhook, useWebhooks, type Webhook, type WebhookFilters,
 } from "./api";
 import { DEFAULT_SORT, EVENT_TYPES } from "./choices";
 import { CreateWebhook } from "./CreateWebhook";
@@ -62,31 +62,12 @@ export function WebhooksPage() {
         </>
       }
     >
-      <Panel label={webhooks.title}>
-        {list.error && list.data === undefined ? (
-          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.total === 0 && isFiltered ? (
-          <EmptyState icon={SearchX} title={texts.rules.noneMatch} text={texts.rules.noneMatchText}>
-            <Button onClick={clear}>{texts.clear}</Button>
-          </EmptyState>
-        ) : list.data?.total === 0 ? (
-          <EmptyState icon={WebhookIcon} title={webhooks.empty} text={webhooks.emptyText} />
-        ) : (
-          <>
-            <DataTable
-              label={webhooks.title} columns={columns} rows={list.data?.rows} rowId={(webhook) => webhook.id}
-              selectedId={openId} onOpen={open} stale={list.isPlaceholderData}
-              sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => updateFilters({ sort: sort as Sort })}
-            />
-            {list.data !== undefined && (
-              <Pager
-                page={page} size={PAGE_SIZE} total={list.data.total}
-                onPage={(next) => void navigate({ search: { ...filters, page: next } })}
-              />
-            )}
-          </>
-        )}
-      </Panel>
+      <ListPanel
+        label={webhooks.title} list={list} columns={columns} rowId={(webhook) => webhook.id} page={page} sort={filters.sort ?? DEFAULT_SORT}
+        isFiltered={isFiltered} onClear={clear} onSort={(sort) => updateFilters({ sort: sort as Sort })}
+        onPage={(next) => void navigate({ search: { ...filters, page: next } })} selectedId={openId} onOpen={open}
+        empty={<EmptyState icon={WebhookIcon} title={webhooks.empty} text={webhooks.emptyText} />}
+      />
       <DeliveriesDialog webhook={opened.row} onClose={close} />
       <RowFailure failed={opened.failed} onClose={close} />
     </Page>

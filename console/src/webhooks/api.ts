@@ -2,6 +2,7 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
+import { PAGE_SIZE } from "../parts/ListPanel";
 import { webhookTexts } from "../texts/webhooks";
 import { DEFAULT_SORT, type SORTS } from "./choices";
 
@@ -16,7 +17,6 @@ export function eventName(event: string): string {
   return (webhookTexts.eventNames as Record<string, string>)[event] ?? event;
 }
 
-export const PAGE_SIZE = 50;
 const REFRESH_MS = 3_000;
 
 export type Sort = (typeof SORTS)[number];

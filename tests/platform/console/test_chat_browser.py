@@ -301,6 +301,27 @@ async def test_a_user_renames_shares_and_deletes_a_conversation(
     await expect(page.get_by_text("No conversations yet.")).to_be_visible()
 
 
+async def test_many_links_are_shown_page_by_page(page: Page, server: GatehouseServer, sign_in: SignIn) -> None:
+    who = await sign_in("user", "/console/chat")
+    client = api(server, who)
+    made = client.post("/api/conversations", json={"title": "Often shared", "model": "sandbox/echo"}).json()
+    for _ in range(20):
+        client.post(f"/api/conversations/{made['id']}/share_links").raise_for_status()
+    await page.goto(f"/console/chat/{made['id']}")
+    await page.get_by_role("button", name="Share").press("Enter")
+    dialog = modal(page)
+    links = dialog.get_by_role("list", name="Links").get_by_role("listitem")
+    await expect(links).to_have_count(20)
+    await expect(dialog.get_by_role("navigation", name="Pages")).to_have_count(0)
+    # A new link is on the last page. When it is revoked, the page before it is shown.
+    await dialog.get_by_role("button", name="Create link").press("Enter")
+    await expect(links).to_have_count(1)
+    await expect(dialog.get_by_role("navigation", name="Pages")).to_contain_text("of 21")
+    await check_screen(page)
+    await dialog.get_by_role("button", name="Revoke").press("Enter")
+    await expect(links).to_have_count(20)
+
+
 async def test_a_link_shows_the_conversation_to_people_without_a_session(
     server: GatehouseServer, page: Page, new_user: Callable[[str], OtherUser]
 ) -> None:

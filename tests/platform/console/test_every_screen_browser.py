@@ -16,6 +16,7 @@ from tests.platform.console.conftest import DESK, TIERS, OtherUser, api, enter_p
 from tests.support.accessibility import assert_accessible
 from tests.support.chromium import PHONE, needs_chromium, page_of
 from tests.support.console_screens import SCREENS, SCREENS_OF_USERS, TASKS, Use, fill, paths_of_router
+from tests.support.console_tasks import STEPS, WITHOUT_TASK, Enter, Finish, Press, Shows, Step
 from tests.support.keyboard import (
     FOCUS_FAULT,
     MAX_TABS,
@@ -127,6 +128,8 @@ async def screens(server: GatehouseServer, chrome: Browser) -> AsyncIterator[Scr
     paths = fill(server, admin)
     user = api(server, people["user"])
     recorded_call(server, user.post("/api/auth/api-keys", json={"description": "of the user"}).json()["api_key"])
+    wish = {"kind": "model", "model": "sandbox/tokens-7-3", "reason": "Somebody else decides about it."}
+    assert user.post("/api/access-requests", json=wish).is_success
     user.close()
     async with AsyncExitStack() as stack:
         pages = {}
@@ -295,20 +298,45 @@ async def test_every_screen_of_auditors_and_users_is_accessible_and_changes_noth
     await expect(opener).to_be_focused()
 
 
-async def test_a_matrix_of_choices_is_changed_and_saved_by_keyboard(screens: Screens) -> None:
-    page = await screens.open("admin", "/access")
+def test_every_screen_with_something_to_do_has_a_task() -> None:
+    assert sorted([*TASKS, *STEPS, *WITHOUT_TASK]) == sorted(SCREENS)
+
+
+@pytest.mark.parametrize("path", STEPS)
+async def test_the_main_task_of_a_screen_is_done_by_keyboard_alone(screens: Screens, path: str) -> None:
+    page = await screens.open("admin", path)
+    was_open = False
+    for step in STEPS[path]:
+        is_open = await modal(page).count() > 0
+        if is_open and not was_open:
+            await assert_accessible(page)
+        was_open = is_open
+        await perform(page, step)
+        assert await page.evaluate("document.activeElement !== document.body"), (page.url, step)
+
+
+async def perform(page: Page, step: Step) -> None:
+    """Do the step in the open dialog, or on the page if no dialog is open."""
     main = page.get_by_role("main")
-    await main.evaluate("(element) => element.focus()")
-    await tab_to(page, main.get_by_role("combobox", name="sandbox/embed for Engineering"))
-    await page.keyboard.press("ArrowDown")
-    save = main.get_by_role("button", name="Save 1 change")
-    await expect(save).to_be_enabled()
-    await main.evaluate("(element) => element.focus()")
-    await tab_to(page, save)
-    await page.keyboard.press("Enter")
-    await expect(page.get_by_text("1 change was saved.").first).to_be_visible()
-    await expect(page.locator(":focus")).to_have_count(1)
-    assert await page.evaluate("document.activeElement !== document.body")
+    is_open = await modal(page).count() > 0
+    place = modal(page) if is_open else main
+    if not is_open:
+        # The control may be before the one that has the focus.
+        await main.evaluate("(element) => element.focus()")
+    if isinstance(step, Shows):
+        await expect(page.get_by_text(step.text).filter(visible=True).first).to_be_visible()
+    elif isinstance(step, Enter):
+        await enter(page, place.get_by_label(step.label, exact=True), step.value)
+    else:
+        await press_control(page, place, step)
+
+
+async def press_control(page: Page, place: Locator, step: Press) -> None:
+    await press(page, place.get_by_role(step.role, name=re.compile(f"^{re.escape(step.name)}")).last)
+    if step.item is not None:
+        await choose(page, step.item)
+    if isinstance(step, Finish):
+        await expect(modal(page)).to_have_count(0)
 
 
 @pytest.mark.parametrize("path", TASKS)
@@ -327,6 +355,8 @@ async def test_a_row_is_created_edited_and_deleted_by_keyboard_alone(screens: Sc
         await enter(page, dialog.get_by_label(label, exact=True), value)
     await finish(task.create)
     if task.is_shown_once:
+        await expect(dialog.get_by_role("button", name="Done")).to_be_visible()
+        await assert_accessible(page)
         await finish("Done")
     await expect(dialog).to_have_count(0)
     await expect(new).to_be_focused()
@@ -350,6 +380,7 @@ async def test_a_row_is_created_edited_and_deleted_by_keyboard_alone(screens: Sc
         await press(page, menu)
     await choose(page, task.remove)
     await expect(dialog).to_be_visible()
+    await assert_accessible(page)
     await finish(task.removed)
     await expect(menu).to_have_count(0)
     await expect(dialog).to_have_count(0)

@@ -14,6 +14,8 @@ from tests.support.chromium import needs_chromium
 from tests.support.mcp_servers import BASE, ScriptedServer, scripted_server, tool
 from tests.support.server import GatehouseServer
 
+from gatehouse.platform.changes.change import DEFAULT_TENANT
+
 pytestmark = needs_chromium
 
 HEADER_VALUE = "Bearer of-the-console-0001"
@@ -357,3 +359,47 @@ async def test_users_see_the_tools_that_they_may_call_and_the_lines_for_agents(
     await page.keyboard.press("Enter")
     await expect(tools.get_by_role("listitem")).to_have_count(1)
     admin.delete(path).raise_for_status()
+
+
+async def test_many_servers_are_searched_by_the_server(
+    server: GatehouseServer, page: Page, sign_in: SignIn, admin: httpx2.Client
+) -> None:
+    mark = uuid4().hex[:8]
+    server.sql(
+        "INSERT INTO mcp_servers (id, tenant_id, name, url, enabled, access, timeout_ms, server_info, faults)"
+        " SELECT gen_random_uuid(), %s, 'aa-' || %s || '-' || lpad(n::text, 3, '0'), 'https://8.8.8.8/mcp', true,"
+        " 'open', 30000, '{}', '{}' FROM generate_series(0, 59) n",
+        [DEFAULT_TENANT, mark],
+    )
+    try:
+        await sign_in("auditor", "/console/mcp-servers/calls")
+        search = page.get_by_role("searchbox", name="Search server")
+        await search.fill(f"{mark}-057")
+        select = page.get_by_role("combobox", name="Server", exact=True)
+        await expect(select.get_by_role("option", name=f"aa-{mark}-057")).to_have_count(1)
+        await expect(select.get_by_role("option", name=mark)).to_have_count(1)
+        await select.select_option(f"aa-{mark}-057")
+        # The chosen server stays in the field when the search is emptied, although it is not among the first ones.
+        await search.fill("")
+        await expect(select.get_by_role("option", name=f"aa-{mark}-000")).to_have_count(1)
+        await page.reload()
+        await expect(select.locator("option:checked")).to_have_text(f"aa-{mark}-057")
+        await assert_accessible(page)
+
+        await page.goto(f"/console/mcp-servers/access?server={page.url.partition('server=')[2]}")
+        await expect(select.locator("option:checked")).to_have_text(f"aa-{mark}-057")
+        await page.goto("/console/mcp-servers")
+        rows = row(page, mark)
+        await expect(rows).to_have_count(50)
+        await page.get_by_role("searchbox", name="Search").fill(f"{mark}-05")
+        await page.keyboard.press("Enter")
+        await expect(rows).to_have_count(10)
+        assert "search=" in page.url
+        await check_screen(page)
+        await page.get_by_role("searchbox", name="Search").fill(f"nothing of {mark}")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", name="Nothing matches the filters")).to_be_visible()
+        await page.get_by_role("button", name="Clear").last.click()
+        await expect(rows).to_have_count(50)
+    finally:
+        server.sql("DELETE FROM mcp_servers WHERE name LIKE %s", [f"aa-{mark}-%"])

@@ -456,6 +456,38 @@ async def test_the_states_of_deliveries_are_shown_with_their_errors(
         admin.delete(f"{WEBHOOKS}{webhook}").raise_for_status()
 
 
+async def test_a_dead_letter_is_replayed_and_arrives(
+    server: GatehouseServer, page: Page, sign_in: SignIn, admin: httpx2.Client, receiver: Receiver
+) -> None:
+    body = {"name": new_name("Away"), "url": receiver.url, "events": ["dlp_trigger"], "secret": "a secret of the test"}
+    webhook = admin.post(WEBHOOKS, json=body).json()["id"]
+    key = admin.post("/api/auth/api-keys", json={"description": "of the webhook's test"}).json()["api_key"]
+    receiver.otherwise = 503
+    try:
+        call = asyncio.to_thread(call_model, server, key, "My card is 4242 4242 4242 4242.")
+        assert (await call).status_code == 200
+        failed = await receiver.until(3)
+        # The third failure is the last one. The delivery becomes a dead letter half a minute later.
+        hurry = (
+            "UPDATE webhook_deliveries SET dead_at = now() WHERE webhook_id = %s AND dead_at IS NOT NULL RETURNING 1"
+        )
+        while not await asyncio.to_thread(server.sql, hurry, [webhook]):
+            await asyncio.sleep(0.05)
+        await sign_in("admin", f"/console/webhooks?webhook={webhook}")
+        dialog = modal(page)
+        delivery = dialog.get_by_role("list", name="Deliveries").get_by_role("listitem")
+        await expect(delivery).to_contain_text(re.compile("Dead letter.*dlp_trigger.*3 attempts.*HTTP 503"))
+        await assert_accessible(page)
+        receiver.otherwise = 200
+        await dialog.get_by_role("button", name=re.compile("Send again: DLP action")).click()
+        await expect(delivery).to_contain_text(re.compile("Delivered.*dlp_trigger.*HTTP 200"))
+        await expect(dialog.get_by_role("button", name="Send again")).to_have_count(0)
+        assert len(receiver.got) == 4
+        assert receiver.got[-1].json["payload"] == failed[0].json["payload"]
+    finally:
+        admin.delete(f"{WEBHOOKS}{webhook}").raise_for_status()
+
+
 async def test_webhooks_are_paged_sorted_and_filtered_by_the_server(
     server: GatehouseServer, page: Page, sign_in: SignIn, admin: httpx2.Client, receiver: Receiver
 ) -> None:

@@ -8,7 +8,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 from playwright.async_api import Browser, Page, expect
-from tests.platform.console.conftest import OtherUser, api, call_model, enter_password, modal, recorded_call
+from tests.platform.console.conftest import OtherUser, SignIn, api, call_model, enter_password, modal, recorded_call
 from tests.support.accessibility import assert_accessible
 from tests.support.chromium import PHONE, needs_chromium, page_of
 from tests.support.server import GatehouseServer
@@ -223,3 +223,21 @@ async def test_a_conversation_with_code_and_a_table_is_read(phone: Page, admin: 
     await phone.get_by_role("button", name="Share").click()
     await expect(modal(phone)).to_be_visible()
     await assert_fits(phone)
+
+
+async def test_the_navigation_scrolls_to_the_entry_of_the_page(page: Page, sign_in: SignIn) -> None:
+    await page.set_viewport_size({"width": 1440, "height": 600})
+    await sign_in("admin", "/console/retention")
+    navigation = page.get_by_role("navigation", name="Main")
+    for name in ("Retention", "Overview"):
+        await navigation.get_by_role("link", name=name).click()
+        entry = navigation.locator("[aria-current=page]")
+        await expect(entry).to_have_text(name)
+        await expect(entry).to_be_in_viewport(ratio=1)
+        inside = (
+            "(entry) => entry.getBoundingClientRect().bottom <= entry.closest('nav').getBoundingClientRect().bottom"
+        )
+        assert await entry.evaluate(inside)
+    await page.goto("/console/system")
+    await expect(navigation.get_by_role("link", name="System")).to_be_in_viewport(ratio=1)
+    assert await page.evaluate("scrollY") == 0

@@ -87,6 +87,18 @@ async def test_a_revoked_link_shows_nothing_and_remains_in_the_list(
     assert len(await platform.audit(tenant_with_models, "share_link.revoked")) == 1
 
 
+async def test_the_list_has_only_the_valid_or_the_revoked_links(tenant_with_models: Tenant, path: str) -> None:
+    client = tenant_with_models.user.client
+    links = [(await client.post(f"{path}/share_links")).json() for _ in range(4)]
+    await client.delete(f"{path}/share_links/{links[1]['id']}")
+    valid = await client.get(f"{path}/share_links", params={"revoked": False, "limit": 1, "offset": 1})
+    assert (valid.json(), valid.headers["x-total-count"]) == ([links[2]], "3")
+    revoked = await client.get(f"{path}/share_links", params={"revoked": True})
+    assert (revoked.json(), revoked.headers["x-total-count"]) == ([{**links[1], "revoked": True}], "1")
+    refused = await client.get(f"{path}/share_links", params={"revoked": "perhaps"})
+    assert (refused.status_code, "revoked" in refused.text) == (422, True)
+
+
 async def test_a_link_can_be_revoked_by_its_token(
     platform: RunningPlatform, tenant_with_models: Tenant, path: str
 ) -> None:

@@ -54,6 +54,23 @@ async def test_the_list_has_a_window_and_is_sorted_by_name(tenant: Tenant, other
     assert page == {"mcp_servers": [rows[0]], "total": 3, "limit": 1, "offset": 1}
 
 
+async def test_the_list_is_searched_by_name_and_description(tenant: Tenant, other_tenant: Tenant) -> None:
+    await create(other_tenant, name="weather")
+    await create(tenant, name="tickets")
+    by_name = await create(tenant, name="weather")
+    described = await create(tenant, name="b", description="Forecasts of the Weather_Office")
+
+    async def found(search: str) -> tuple[list[dict[str, Any]], int]:
+        page = (await tenant.auditor.client.get(BASE, params={"search": search, "limit": 2})).json()
+        return page["mcp_servers"], page["total"]
+
+    assert await found("WEATHER") == ([described, by_name], 2)
+    assert await found("r_o") == ([described], 1)
+    assert await found("r%o") == ([], 0)
+    refused = await tenant.auditor.client.get(BASE, params={"search": "x" * 1000})
+    assert (refused.status_code, "search" in refused.text) == (422, True)
+
+
 async def test_an_update_changes_the_fields_in_the_body(tenant: Tenant) -> None:
     created = await create(tenant, description="Weather", header={"name": "X-Key", "value": "s3cr3t-value"})
     path = f"{BASE}/{created['id']}"

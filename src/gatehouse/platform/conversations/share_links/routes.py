@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final
 from urllib.parse import quote
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from gatehouse.administration.etags import TheVersions, without_version
@@ -105,10 +105,11 @@ async def list_share_links(
     base_url: BaseUrl,
     window: LinksWindow,
     response: Response,
+    revoked: Annotated[bool | None, Query(description="Only the revoked links, or only the valid ones.")] = None,
 ) -> list[ShareLink]:
     """Lists the links of the conversation, including revoked ones, by default all of them, oldest first. The header
     `X-Total-Count` is the number of all links, regardless of `limit` and `offset`."""
-    rows = await windowed(session, table.of_conversation(conversation.id), window, response)
+    rows = await windowed(session, table.of_conversation(conversation.id, revoked), window, response)
     return service.to_shown(rows, host.sealer, base_url)
 
 

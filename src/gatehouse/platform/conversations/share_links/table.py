@@ -45,9 +45,11 @@ async def find_active(session: AsyncSession, digest: bytes) -> ActiveLink | None
     return None if row is None else ActiveLink(row.id, TenantId(row.tenant_id), row.conversation_id)
 
 
-def of_conversation(conversation_id: UUID) -> Select[ShareLinkRow]:
-    """Return the query of a conversation's links, oldest first."""
+def of_conversation(conversation_id: UUID, revoked: bool | None) -> Select[ShareLinkRow]:
+    """Return the query of a conversation's links, oldest first. `revoked` selects the revoked or the valid ones."""
     query = select(ShareLinkRow).where(ShareLinkRow.conversation_id == conversation_id)
+    if revoked is not None:
+        query = query.where(ShareLinkRow.revoked == revoked)
     return query.order_by(ShareLinkRow.created_at, ShareLinkRow.id)
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends
 
-from gatehouse.foundation.http.lists import OffsetWindow, offset_window
+from gatehouse.foundation.http.lists import OffsetWindow, offset_window, search_parameter
 from gatehouse.platform.mcp import switching
 from gatehouse.platform.mcp.servers import service
 from gatehouse.platform.mcp.servers.schemas import (
@@ -32,9 +32,14 @@ _CONFLICT: Final[dict[int | str, dict[str, Any]]] = {409: {"description": "The n
 
 
 @router.get("", response_model=McpServerList)
-async def list_mcp_servers(caller: AdminReader, session: Session, window: Window) -> object:
+async def list_mcp_servers(
+    caller: AdminReader,
+    session: Session,
+    window: Window,
+    search: Annotated[str | None, search_parameter("Part of the name or the description.")] = None,
+) -> object:
     """Lists the organization's MCP servers by name."""
-    return await service.list_page(session, window)
+    return await service.list_page(session, window, search)
 
 
 @router.post("", status_code=201, response_model=McpServer, responses=_CONFLICT)

@@ -87,8 +87,8 @@ class InvalidServerField(Unprocessable):
         super().__init__(faults=[FieldFault(field, message)])
 
 
-async def list_page(session: AsyncSession, window: OffsetWindow) -> dict[str, Any]:
-    query = by_name()
+async def list_page(session: AsyncSession, window: OffsetWindow, search: str | None) -> dict[str, Any]:
+    query = by_name(search)
     total = (await session.execute(count_query(query))).scalar_one()
     rows = (await session.scalars(window.apply(query))).all()
     return window.envelope("mcp_servers", rows, total)

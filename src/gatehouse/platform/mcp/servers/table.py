@@ -9,6 +9,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, column_property, mapped_column
 
+from gatehouse.foundation.http.lists import containing
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.settings import EgressPolicy
 from gatehouse.foundation.storage.rows import TenantRow
@@ -90,9 +91,10 @@ _QUARANTINE = text(
 _TOOL_IDS = text("SELECT id FROM mcp_tools WHERE server_id = :server")
 
 
-def by_name() -> Select[McpServerRow]:
-    """Return the query for the organization's servers."""
-    return select(McpServerRow).order_by(McpServerRow.name)
+def by_name(search: str | None = None) -> Select[McpServerRow]:
+    """Return the query for the organization's servers. `search` is a part of the name or the description."""
+    query = select(McpServerRow).order_by(McpServerRow.name)
+    return containing(query, search, McpServerRow.name, McpServerRow.description)
 
 
 async def count_mcp_servers(session: AsyncSession) -> int:
