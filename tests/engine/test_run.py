@@ -61,7 +61,7 @@ async def test_an_answer_comes_with_its_record(harness: EngineHarness) -> None:
     assert (outcome.input_tokens, outcome.output_tokens, outcome.cached_tokens) == (10, 5, 0)
     assert outcome.cost_usd == "0.000020"
     assert outcome.requested_model == "one/m"
-    assert outcome.dlp_action == "ALLOW", "it was looked at, and nothing found"
+    assert outcome.dlp_action == "ALLOW", "the call was inspected, and nothing was found"
 
 
 async def test_a_stream_is_recorded_before_its_first_byte(harness: EngineHarness) -> None:
@@ -379,7 +379,7 @@ async def test_a_broken_stream_ends_in_an_error_event_and_one_record(harness: En
     assert "[DONE]" not in text
     (outcome,) = harness.outcomes
     assert outcome.outcome == "error"
-    assert len(harness.outbound.sent) == 1, "what was sent is never said again"
+    assert len(harness.outbound.sent) == 1, "no other provider is called once the stream has begun"
 
 
 async def test_a_stream_that_fails_before_its_first_event_falls_back(harness: EngineHarness) -> None:

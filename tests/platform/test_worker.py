@@ -73,7 +73,7 @@ async def records(server: GatehouseServer, name: str) -> list[str]:
             server.sql, "SELECT status, dlp_action FROM usage_records WHERE request_id = %s", [name]
         )
         if rows:
-            assert all(row[1] == "ALLOW" for row in rows), "looked at, and nothing found"
+            assert all(row[1] == "ALLOW" for row in rows), "the call was inspected, and nothing was found"
             return [row[0] for row in rows]
         await asyncio.sleep(0.05)
     return []

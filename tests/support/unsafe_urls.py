@@ -49,7 +49,7 @@ MALFORMED_URLS = [
     "http://example.com/", "ftp://example.com/", "file:///etc/passwd", "gopher://127.0.0.1:6379/_x",
     "//example.com/", "example.com", "https:example.com", "https:///example.com", "https://example.com:0/",
 ]  # fmt: skip
-#: Addresses of names that include an internal address.
+#: Answers to look-ups of names. Each answer contains an internal address.
 INSIDE = [
     ["127.0.0.1"], ["10.0.0.1"], ["169.254.169.254"], ["100.100.100.200"], ["0.0.0.0"], ["::1"], ["fd00:ec2::254"],
     ["fe80::1%eth0"], ["::ffff:127.0.0.1"], ["64:ff9b::a9fe:a9fe"], ["93.184.216.34", "192.168.0.1"],

@@ -13,8 +13,8 @@ export interface Failure {
 }
 
 /** The value that the user has chosen for a cell. `before` is the rule that the cell showed at that time, or null if it
- * showed none. If the API has refused the change because of another one, the user has seen the message, so the next save replaces the current
- * rule. */
+ * showed none. `isRefused` is true if the API has refused the change because somebody else had changed the rule. The
+ * user has then seen a message about this, so the next save replaces the current rule. */
 interface Edit {
   after: Access | null;
   before: AccessRule | null;

@@ -73,7 +73,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rerank_path: str | None = None
 
     def over(self, base: "Quirks | None") -> "Quirks":
-        """Return these quirks, and those of `base` where these are None."""
+        """Return these quirks. A quirk that is None has the value of `base`."""
         return self if base is None else msgspec.structs.replace(base, **self.own)
 
     @property
@@ -108,8 +108,8 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     responses_api: bool | None = None
     #: id of the preset whose quirks the provider has
     preset: str | None = None
-    #: in the policy, the administrator's quirks and, where these are None, the preset's; in the database, only the
-    #: administrator's. None: no quirk
+    #: None if there are no quirks. The database contains only the quirks that the administrator set. In the policy, the
+    #: other quirks have the values of the preset.
     quirks: Quirks | None = None
 
     @property
@@ -133,8 +133,8 @@ class CredentialRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def credential_key(provider_id: str, label: str) -> str:
-    """Return the name of a provider's credential, to which its sealed text is bound. The default credential has the
-    name of its provider."""
+    """Return the name of a provider's credential. The sealed text of the credential is bound to this name. The name of
+    the default credential is the id of the provider."""
     return provider_id if label == DEFAULT_CREDENTIAL else f"{provider_id}/{label}"
 
 
@@ -306,7 +306,7 @@ class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
     #: in the order of their creation
     routing_policies: tuple[RoutingPolicyRecord, ...] = ()
     model_aliases: tuple[ModelAliasRecord, ...] = ()
-    #: fields of model calls that need permission and are permitted
+    #: request fields that need the organization's permission, and that the organization has permitted
     allowed_fields: tuple[str, ...] = ()
     #: fraction of requests of which a sample is stored
     sample_share: float = 0.0
@@ -318,7 +318,7 @@ class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
 
 class Candidate(msgspec.Struct, frozen=True):
     """A model that could answer a call: an entry of the catalog at its provider. `credential` is the label of the
-    credential that must be used, or None if every credential of the provider may be."""
+    credential that must be used. If it is None, any credential of the provider may be used."""
 
     provider: ProviderRecord
     model: ModelRecord

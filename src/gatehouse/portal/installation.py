@@ -78,8 +78,8 @@ def check(installation: PortalInstallation) -> None:
 
 
 def check_master_key(installation: PortalInstallation) -> None:
-    """Checks that the master key opens the newest signing key. Raises `BadSettings` if it does not, because such a key
-    opens no secret of the database."""
+    """Checks that the master key opens the newest signing key. Raises `BadSettings` if it does not. The
+    master key then opens no secret in the database."""
     with roles.connect(installation.url, roles.SERVICE_ROLE, connect_timeout=10) as connection:
         newest = connection.execute(_NEWEST_SIGNING_KEY).fetchone()
     if newest is not None:
@@ -87,7 +87,8 @@ def check_master_key(installation: PortalInstallation) -> None:
 
 
 def admin_keys(settings: PortalSettings) -> tuple[bytes, ...]:
-    """Returns the digests of the admin keys in the environment, else of the key that the first start has created."""
+    """Returns the digests of the admin keys that the environment sets. If it sets none, returns the digest of the key
+    that the first start has created."""
     path = settings.home / _KEY_FILE
     if settings.portal_admin_api_key or not path.exists():
         return settings.portal_admin_api_key

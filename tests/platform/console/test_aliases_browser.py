@@ -117,7 +117,9 @@ async def test_the_deployments_of_one_model_name_different_credentials(
     credential = dialog.get_by_role("listitem", name="Deployment 2").get_by_label("Credential")
     await expect(credential).to_have_attribute("aria-invalid", "true")
     await assert_accessible(page)
-    await expect(credential.get_by_role("option")).to_have_text(["All of the provider, in turn", "default", "second"])
+    await expect(credential.get_by_role("option")).to_have_text(
+        ["All credentials of the provider, in turn", "default", "second"]
+    )
     await credential.select_option("second")
     await dialog.get_by_role("button", name="Create").click()
     await expect(dialog).to_be_hidden()
@@ -130,7 +132,9 @@ async def test_the_deployments_of_one_model_name_different_credentials(
     assert admin.delete(f"{path}/second").is_success
     await page.reload()
     await choose(page, name, "Edit…")
-    await expect(credential.get_by_role("option")).to_have_text(["All of the provider, in turn", "default", "second"])
+    await expect(credential.get_by_role("option")).to_have_text(
+        ["All credentials of the provider, in turn", "default", "second"]
+    )
     await expect(credential).to_have_value("second")
 
 

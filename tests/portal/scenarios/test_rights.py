@@ -1,4 +1,5 @@
-"""Every operation of the document refuses every credential that must not open it (docs/portal.md, docs/errors.md)."""
+"""Every operation in the OpenAPI document refuses each credential that does not permit the operation (docs/portal.md,
+docs/errors.md)."""
 
 import re
 import time
@@ -76,7 +77,7 @@ async def status(client: httpx2.AsyncClient, method: str, path: str, org: Org, *
 
 
 def test_every_operation_declares_its_callers() -> None:
-    """An operation without a caller must be in the list above."""
+    """Only the operations in `OPEN` have no security scheme."""
     result = {(method, path) for method, path, operation in OPERATIONS if "security" not in operation}
     assert result == OPEN
     assert {scheme for _, _, operation in OPERATIONS for scheme in schemes(operation)} <= set(
@@ -94,7 +95,7 @@ async def test_machine_endpoints_refuse_other_credentials(
     portal: RunningPortal, cast: Cast, method: str, path: str
 ) -> None:
     for client in (portal.admin, cast.org.client):
-        # 503 is also accepted: without a platform its keys cannot be fetched.
+        # No platform runs, so the portal cannot fetch the keys of the platform and may answer 503.
         assert (await client.request(method, filled(path, cast.org))).status_code in {401, 403, 503}
 
 
@@ -147,7 +148,7 @@ async def test_an_invalid_token_is_refused(portal: RunningPortal, cast: Cast, me
         "cut": f"Bearer {valid_token[:-8]}",
         "for another audience": f"Bearer {await portal.signed(claims, aud='somebody else')}",
         "without an organization": f"Bearer {await portal.signed({'plan': 'enterprise'})}",
-        "of no organization's form": f"Bearer {await portal.signed({'sub': 'x'})}",
+        "with an invalid organization id": f"Bearer {await portal.signed({'sub': 'x'})}",
     }
     for why, authorization in invalid_tokens.items():
         assert await status(portal.anonymous, method, path, cast.org, Authorization=authorization) == 401, why

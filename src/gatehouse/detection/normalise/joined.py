@@ -63,8 +63,8 @@ def breaks(view: View, since: int = 0) -> list[int]:
 
 
 def begun(view: View, end: int) -> int:
-    """Return the position before `end` of a line break that may be within a token, depending on text after `end`.
-    Return `end` if there is none."""
+    """Return the position of a line break before `end` if the text after `end` decides whether the line break is within
+    a token. Return `end` if there is no such line break."""
     size = view.byte(end)
     data = view.data[max(0, size - _MAX_INCOMPLETE_BYTES) : size]
     if b"\n" not in data and b"\r" not in data:

@@ -31,8 +31,8 @@ from gatehouse.detection.search.walks import (
 
 #: A byte that does not occur in UTF-8. No part of a regex matches it, so no match spans it.
 _SEPARATOR_BYTE: Final = b"\xff"
-#: Number of characters after a match that may affect its score: those in which a context word counts, and two that show
-#: whether it is a whole word.
+#: Number of characters after a match that may affect its score. A context word counts only within
+#: `CONTEXT_CHARACTERS_AFTER`. The two characters after it show whether it is a whole word.
 _CONTEXT_LOOKAHEAD: Final = CONTEXT_CHARACTERS_AFTER + 2
 #: Maximum RE2 instructions of the shapes that are combined into one search.
 _MAX_GROUP_INSTRUCTIONS: Final = 2_000
@@ -63,9 +63,9 @@ class WrittenShape(NamedTuple):
 
 
 class WrittenGroup(NamedTuple):
-    """Some shapes, by their `numbers`, and one combined search for all of them. The search ignores anchors to the
-    beginning and end of the text, so it also works for joined texts. At the end of the searched data, it also finds the
-    beginning of a match (`re2_syntax.unfinished`)."""
+    """Some shapes, and one combined search for all of them. `numbers` are the indexes of the shapes. The search
+    ignores anchors to the beginning and end of the text, so it also works for joined texts. At the end of the searched
+    data, it also finds the beginning of a match (`re2_syntax.unfinished`)."""
 
     numbers: list[int]
     search: Search

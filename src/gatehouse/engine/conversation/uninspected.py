@@ -1,7 +1,7 @@
 """The strings of requests and answers that are not inspected, and why. All others are inspected.
 
-`docs/dlp.md` lists them with these texts. A test puts a value into every string of the official clients' types, and
-checks that only the strings listed here are not inspected.
+`docs/dlp.md` lists them with the texts `where` and `why`. A test puts a value into every string of the
+official clients' types, and checks that only the strings listed here are not inspected.
 """
 
 import re
@@ -54,7 +54,7 @@ IN_ANSWERS: Final = _GENERATED_NAMES | {_PADDING}
 
 
 class Uninspected(NamedTuple):
-    """An exemption. `fields` are names at any depth; `where` says in which bodies."""
+    """An exemption. `fields` are names at any depth. `where` describes the bodies to which the exemption applies."""
 
     fields: frozenset[str]
     where: str

@@ -1,4 +1,5 @@
-"""Types and helpers for a dialect's view of a stream's events: their texts, order and ends."""
+"""The type `EventView`, and helpers to create it. A dialect uses them to describe an event of a stream: its texts, the
+texts that end with it, and the events that it must not overtake."""
 
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias, TypeVar
@@ -13,8 +14,8 @@ _COMPLETE_FIELDS: Final = frozenset({"name", "title", "url", "filename", "cited_
 
 
 class TextPiece(msgspec.Struct, gc=False):
-    """A piece of a text of the answer. `channel` identifies the text: its choice or block, a dot, and a name within
-    that. `whole`: the piece is the whole text."""
+    """A piece of a text of the answer. `channel` is the name of the text. The name consists of the name of a choice or
+    block, a dot, and a name within this choice or block. `whole` is true if the piece is the whole text."""
 
     channel: str
     slot: Slot
@@ -28,14 +29,18 @@ Growth: TypeAlias = tuple[str, str]
 
 class EventView(msgspec.Struct):
     """The texts of an event, and its place in the order of events. `data` is the decoded event; it is encoded again if
-    a piece was changed or `altered` is set. `name` is the event's name or None. `ends` has the names of the channels
-    that end with this event: a name with a dot at its end stands for all channels of a choice or block, an empty one
-    for all channels. `echoes` repeat the whole text of a channel that has ended: changes to that text are applied to
-    them, and they are not inspected again.
+    a piece was changed or `altered` is set. `name` is the event's name or None.
+
+    `ends` lists the names of the channels that end with this event. A name with a dot at its end means all channels of
+    a choice or block. An empty name means all channels.
+
+    Each piece in `echoes` repeats the whole text of a channel that has ended. A change to the text of the channel is
+    also made in the piece. The piece is not inspected again.
 
     `follows` says which earlier events this event must not overtake: all events (""), or all events of a choice or
-    block (its name). If it is None, the event must not overtake earlier pieces of its own texts. An event without a
-    piece of a growing text then stays after the latest text of its `group`, a choice or block.
+    block (its name). If it is None, the event must not overtake earlier pieces of its own texts. If `follows` is None
+    and every piece of the event is a whole text, the event must not overtake the latest text of the choice or block
+    `group` that arrives in pieces.
     """
 
     data: dict[str, Any]
@@ -50,7 +55,7 @@ class EventView(msgspec.Struct):
 
 def whole_texts(holder: Any, prefix: str, *, key: Any = None) -> Iterator[TextPiece]:
     """Yields the texts of a part of an event that do not continue in the next event. With `key`, only those of
-    `holder[key]`. The slots refer to the event itself, so that replacements are sent."""
+    `holder[key]`. A slot refers to its place in the event, so a replacement changes the event that is sent."""
     for slot in _texts(holder, key):
         yield TextPiece(f"{prefix}.{slot.key}", slot, whole=True)
 
@@ -108,7 +113,8 @@ def decode_event(data: bytes) -> dict[str, Any]:
 
 
 def decode_simple_event(event: bytes, prefix: bytes, shape: msgspec.json.Decoder[Shape]) -> Shape | None:
-    """Return the data of an event that is `prefix` and one line of data in a shape, or None for any other event."""
+    """Return the data of an event that consists of `prefix` and one line of JSON in the form of `shape`. Return None
+    for any other event."""
     if not event.startswith(prefix) or event.find(b"\n", len(prefix)) != len(event) - 2 or b"\r" in event:
         return None
     try:

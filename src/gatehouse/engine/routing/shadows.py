@@ -40,7 +40,7 @@ MAX_SHADOW_BODY_BYTES: Final = 1024**2
 #: Tolerance of a sum of shares, which are floats.
 _ONE_COPY: Final = 1 - 1e-9
 
-#: Returns the objection to a candidate, or None.
+#: Returns the verdict that excludes a candidate, or None if the candidate may be called.
 Judge: TypeAlias = Callable[[CallRequest, Candidate, Ports], Refuse | Reroute | Hold | None]
 
 

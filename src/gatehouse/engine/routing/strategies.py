@@ -116,8 +116,8 @@ def _manual_fallback(policy: RoutingPolicy, requirements: RoutingNeeds, view: St
 
 
 _DAY_MS: Final = 86_400_000.0
-#: Costs from this value on contain `UNKNOWN_PRICE_USD_PER_TOKEN`. No call with known prices costs as much, and the
-#: quotient leaves room for small weights.
+#: Costs from this value on contain `UNKNOWN_PRICE_USD_PER_TOKEN`. No call with known prices costs as much. The
+#: divisor leaves room for small weights, which reduce a cost.
 _UNKNOWN_COST_USD: Final = UNKNOWN_PRICE_USD_PER_TOKEN / 1e9
 
 

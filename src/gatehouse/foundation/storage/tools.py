@@ -1,5 +1,5 @@
-"""Runs PostgreSQL's programs from the embedded PostgreSQL, so that operators need not install a client of its
-version."""
+"""Runs programs of the embedded PostgreSQL, such as pg_dump. So operators need not install PostgreSQL programs that
+match the version of their server."""
 
 import subprocess
 from pathlib import Path
@@ -16,7 +16,7 @@ class ToolFailed(Exception):
 
 
 def pg_dump(url: str, target: Path) -> None:
-    """Writes a compressed dump of the whole database, in the state of one moment."""
+    """Writes a compressed and consistent dump of the whole database."""
     # If row-level security hides rows from the login, pg_dump fails and writes no incomplete dump.
     _run("pg_dump", "--format=custom", f"--file={target}", f"--dbname={url}")
 

@@ -11,8 +11,8 @@ is refused if the outpost has lost its disk, has joined during the month, or div
 outpost begins the month without a part, and spends only amounts that peers give to it.
 
 An outpost may learn only after the beginning of the month that its claim is refused. Then it gives up its part. It also
-requests the amount that it has already spent from its peers, which would otherwise spend this amount again. If two
-outposts refuse each other's claims, the earlier claim is valid.
+requests an amount from its peers that is equal to what it has already spent. Otherwise the peers would spend the same
+amount again. If two outposts refuse each other's claims, the earlier claim is valid.
 
 Months never begin again: if the clock is set back, the last month that has begun stays the current one.
 """
@@ -164,9 +164,9 @@ class Leases:
     async def give(
         self, start: int, peer_id: UUID, transfer: UUID, requested: Pair, unused: Callable[[], Pair]
     ) -> Pair:
-        """Gives amounts to a peer and returns them. `unused` returns the amounts that this outpost can give. Of each,
-        the peer receives the requested amount or half of the available amount, whichever is larger, but not more than
-        is available. The change is stored when this method returns.
+        """Gives amounts to a peer and returns them. `unused` returns the amounts that this outpost can give. Of nano
+        USD and of requests, the peer receives the requested amount or half of the available amount, whichever is
+        larger, but not more than is available. The change is stored when this method returns.
 
         Raises `OSError`. The peer then requests the same transfer again.
         """

@@ -130,7 +130,7 @@ class BundleStore:
         """Verifies a bundle and activates it. Returns whether it has become active.
 
         If `fetched` is true, the bundle is new: it is stored, and must not have expired. If `aged` is true, it may have
-        expired, as a bundle that is carried across an air gap.
+        expired. This is permitted for a bundle that is carried across an air gap.
         """
         async with self._lock:
             previous = self.in_force

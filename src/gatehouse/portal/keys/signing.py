@@ -53,7 +53,7 @@ class Keyring:
         self._refresh_lock = asyncio.Lock()
 
     async def sign(self, claims: Mapping[str, Any], *, lifetime_seconds: int, audience: str | None = None) -> str:
-        """Returns a token that is valid from now on. It is for the portal, or only for another `audience`.
+        """Returns a token that is valid from now on. Its audience is `audience`, by default the portal.
 
         Adds `iss`, `aud`, `iat`, `exp`, and `jti` if it is missing. Raises `NoPortalSigningKey`.
         """
@@ -71,7 +71,7 @@ class Keyring:
         return jwt.sign(stamped, key)
 
     async def verify(self, token: str, *, audience: str | None = None) -> dict[str, Any]:
-        """Returns the claims of a token for the portal, or for another `audience`. Raises `ExpiredToken`,
+        """Returns the claims of a token. Its audience must be `audience`, by default the portal. Raises `ExpiredToken`,
         `InvalidToken`."""
         await self._refresh()
         return jwt.verify(

@@ -28,7 +28,7 @@ SIGN_IN_COOKIE: Final = "gatehouse_portal_sign_in"
 HOME_PATH: Final = "/dashboard"
 INVITATION_PATH: Final = "/invitation"
 ORGANIZATIONS_PATH: Final = "/organizations"
-#: The platform has to authenticate the person again this time after a sign-in.
+#: Time after a sign-in at which the platform must authenticate the person again.
 SIGNED_IN_SECONDS: Final = 12 * 3600
 #: Paths at which a sign-in may end. Other paths and queries are refused, so that the portal does not redirect to other
 #: sites.

@@ -12,6 +12,6 @@
 All tokens of a sign-in expire within twelve hours after it. Then the platform checks again whether the person is still
 one of its users.
 
-The platform's `sub` and tenant identify a person, and never the address. If an address is given to another person, that
-person does not become the member.
+A person is identified by the `sub` and the tenant of the platform, never by the address. If an address is given to
+another person, that person does not become the member.
 """

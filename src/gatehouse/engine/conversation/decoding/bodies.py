@@ -19,10 +19,10 @@ from gatehouse.engine.conversation.errors import InvalidField, MalformedCall, Ne
 MAX_DEPTH = 100
 MAX_MODEL_NAME_CHARACTERS = 256
 MAX_FALLBACKS = 16
-#: maximum number of top-level fields of a body; no provider defines a quarter of that
+#: maximum number of top-level fields of a body; no provider defines a quarter as many fields
 MAX_FIELDS = 256
 
-#: largest body in which a duplicate field is searched for its name; a longer search would delay other requests
+#: largest body that is searched for the name of a duplicate field; a longer search would delay other requests
 _MAX_SEARCHED_BYTES: Final = 64 * 1024
 _SPACES: Final = b" \t\r\n"
 #: Strings and the separators between them in a list, after escaped quotation marks are removed. A long list is one

@@ -69,8 +69,9 @@ class DeploymentLoad:
 
     def __init__(self, turn: float, key: str) -> None:
         self.in_flight = 0
-        #: number, modulo the number of workers, of the first worker that gets one more than the others if a limit
-        #: cannot be divided equally. It differs between deployments, so that no worker is at a disadvantage.
+        #: If a limit cannot be divided equally, some consecutive workers get one more than the others. This number
+        #: modulo the number of workers is the number of the first of them. It differs between deployments, so that no
+        #: worker is at a disadvantage.
         self.first_worker = crc32(key.encode())
         #: turns gained and not yet used (module `order`), counted separately for each use of the alias
         self.turns: dict[AliasUse, float] = dict.fromkeys(("named", "fallback", "token_count"), turn)

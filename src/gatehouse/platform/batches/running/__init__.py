@@ -1,4 +1,5 @@
-"""Runs the lines of batches in the workers, as calls of their creators through the engine's pipeline.
+"""Runs the lines of batches in the workers. Each line is a call of the batch's creator, and passes the engine's
+pipeline.
 
 A batch runs in turns of `TURN_SECONDS`. Each turn is a job that one worker leases; the next turn is queued behind the
 turns of other batches. So a batch continues after the end of a process, and a long batch does not delay others.

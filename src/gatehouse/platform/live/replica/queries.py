@@ -111,8 +111,9 @@ def _missing(keys: Keys, row_ids: AbstractSet[UUID]) -> set[UUID]:
 
 
 async def groups(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    """Update the members of groups that were deleted or in which many members changed. One change for the group costs a
-    tenth of a change for each user. If a single user joins or leaves, only the user is reloaded."""
+    """Update the members of groups that were deleted or in which many members changed. To reload them
+    with one change for the group takes a tenth of the time of one change for each user. If a single user joins or
+    leaves, only the user is reloaded."""
     if keys is None:
         return
     group_ids = {UUID(key) for key in keys}

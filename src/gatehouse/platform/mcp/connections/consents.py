@@ -63,7 +63,7 @@ class UnknownConnectionPage(NotFound):
 
 
 class BrowserUser(msgspec.Struct, frozen=True):
-    """The user of a browser, with the session of its cookie, and as a caller."""
+    """The user of a browser, and the session to which the browser's cookie belongs. `caller` identifies the user."""
 
     user: UserRow
     session: SessionRow

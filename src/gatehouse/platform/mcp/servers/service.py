@@ -194,7 +194,7 @@ async def _changed_clients(
         raise InvalidServerField("user_oauth", "needs the setting PUBLIC_URL, which is the address of the redirect URI")
     if sum(client is not None for client in sent.values()) > 1:
         raise InvalidServerField("user_oauth", _SEVERAL)
-    # The removed client first: the other one may have a secret.
+    # Removing a client clears the sealed secret, so the removed client comes before a client with a secret.
     for name, client in sorted(sent.items(), key=lambda item: item[1] is not None):
         former = getattr(row, name)
         if client is None and former is None:

@@ -1,5 +1,5 @@
-"""Runs those checks of `gatehouse doctor` that a running worker can make of itself, its machine and the database. The
-checks change nothing, and each group of checks has a timeout."""
+"""Runs the checks of `gatehouse doctor` that a running worker can run: those of the worker, its machine and the
+database. The checks change nothing, and each group of checks has a timeout."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator

@@ -121,7 +121,8 @@ def _check_credential(
     field: str, deployment: DeploymentFields, existing: Set[tuple[str, str]], earlier: set[str | None]
 ) -> None:
     """Refuse a credential that the provider does not have, and a second deployment of the same model with the same
-    credentials. `earlier` are the credentials of the earlier deployments of the model; this one is added."""
+    credentials. `earlier` are the credentials of the earlier deployments of the model. The credential of this
+    deployment is added to it."""
     label = deployment.credential
     if label is not None and (deployment.provider, label) not in existing:
         raise InvalidModelAliasField(f"{field}.credential", "must be the label of a credential of this provider")

@@ -134,7 +134,7 @@ def _is_unsigned(block: Any) -> bool:
 
 def write_messages(messages: Sequence[FormMessage], *, thinks: bool = False) -> list[dict[str, Any]]:
     """Return the messages without system messages. Consecutive messages of one role are merged, because roles alternate
-    in this dialect. `thinks`: the model may think, and accepts its earlier thinking."""
+    in this dialect. `thinks` is true if the model may think. Its earlier thinking is then sent back to it."""
     written: list[dict[str, Any]] = []
     for message in messages:
         parts = (part for part in message.parts if thinks or not isinstance(part, Reasoning))

@@ -85,9 +85,9 @@ def read(body: bytes) -> Completion:
 
 
 class ShownThinking(NamedTuple):
-    """Which thinking a client expects. `blocks`: the client can read blocks with thinking. Other clients treat the
-    first block as the answer. `texts`: the client also reads the texts of these blocks, instead of only sending their
-    signatures back."""
+    """Which thinking a client expects. `blocks` is true if the client can read blocks with thinking. Other clients
+    treat the first block as the answer. `texts` is true if the client also reads the texts of these blocks. Otherwise
+    it only sends the signatures of the blocks back."""
 
     blocks: bool
     texts: bool

@@ -107,7 +107,7 @@ class Reasoned(msgspec.Struct):
 
 
 class Cited(msgspec.Struct):
-    """An answer, or a chunk of it, with the fields for sources of servers with a compatible API."""
+    """An answer, or a chunk of it, with the fields in which compatible servers return sources."""
 
     citations: Any = None
     search_results: Any = None

@@ -3,8 +3,8 @@
     (none) -> next -> signing -> previous -> (deleted)
 
 The first use creates the first key. A rotation has two steps: `prepare` publishes the next certificate, and `activate`
-starts to sign with it. Between them administrators let their identity providers read the metadata again, which most
-providers do not do on their own.
+starts to sign with it. Between the two steps, administrators let their identity providers read the metadata again.
+Most providers do not read it again on their own.
 """
 
 import asyncio
