@@ -66,7 +66,7 @@ async def test_findings_of_a_rule_in_a_request_are_announced(
         "entity_type": "credit_card", "action_taken": "REDACT", "direction": "input",
         "timestamp": payload["timestamp"], "findings": payload["findings"],
     }  # fmt: skip
-    assert b"4111" not in receiver.got[0].body
+    assert b"4111 1111" not in receiver.got[0].body
     await admin.delete(f"/api/admin/webhooks/{webhook_id}")
 
 

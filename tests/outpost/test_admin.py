@@ -145,6 +145,13 @@ def test_an_unknown_query_parameter_is_refused_by_name(operator: httpx2.Client) 
         assert (refused.status_code, "unsnet" in refused.text) == (422, True), refused.text
 
 
+def test_an_import_with_a_misspelt_parameter_is_refused(operator: httpx2.Client) -> None:
+    body = {"version": "1.0", "overrides": {"routes": {"gpt": "no/body"}}}
+    refused = operator.post("/admin/config/import", params={"dry-run": "true"}, json=body)
+    assert (refused.status_code, "dry-run" in refused.text) == (422, True), refused.text
+    assert operator.get("/admin/api/override/routing").json()["routes"] == {}
+
+
 def test_a_malformed_place_in_the_export_is_refused_by_name(operator: httpx2.Client) -> None:
     for place in ("x", "1/2/3", "a%00b"):
         refused = operator.get("/admin/audit/export", params={"after": place})

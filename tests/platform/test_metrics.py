@@ -36,6 +36,7 @@ FAMILIES = {
     "service_webhook_lag_seconds": "gauge",
     "service_siem_backlog_events": "gauge",
     "service_siem_failing_receivers": "gauge",
+    "service_archiver_failing_organizations": "gauge",
     "service_redis_degraded": "gauge",
     "service_response_cache_total": "counter",
     "service_response_cache_bytes": "gauge",

@@ -181,6 +181,8 @@ async def test_unknown_parameters_are_refused_and_malformed_ids_unknown(org: Org
     for path in (org.path, f"{org.path}/members", f"{org.path}/notifications"):
         answer = await org.client.get(path, params={"nobodys_parameter": "1"})
         assert (answer.status_code, "nobodys_parameter" in answer.json()["detail"]) == (422, True)
+    answer = await org.client.patch(f"{org.path}/settings", json={"name": "x"}, params={"nobodys_parameter": "1"})
+    assert (answer.status_code, "nobodys_parameter" in answer.json()["detail"]) == (422, True)
     answer = await org.client.get(f"{org.path}/outposts/nope")
     assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
     assert (await org.client.put(f"{org.path}/members/nope", json={"role": "admin"})).status_code == 404

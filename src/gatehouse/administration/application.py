@@ -19,7 +19,7 @@ from gatehouse.foundation.http import handlers
 from gatehouse.foundation.http.documentation import page
 from gatehouse.foundation.http.envelopes import ErrorFormats
 from gatehouse.foundation.http.handlers import ErrorResponses
-from gatehouse.foundation.http.middleware.known_parameters import KnownParameters
+from gatehouse.foundation.http.known_parameters import refuse_unknown_parameters
 from gatehouse.foundation.http.middleware.read_only import ReadOnlyFields
 
 #: an OpenAPI document, or a part of one
@@ -52,8 +52,9 @@ def build_application(
     documentation: Documentation,
     lifespan: Lifespan[FastAPI] | None = None,
 ) -> tuple[FastAPI, ErrorResponses]:
-    """Return the application and its error responses. `unavailable` and `unknown` are passed to `ErrorResponses`,
-    `tolerant` to `KnownParameters`, and `moving` and `shown_elsewhere` to `ReadOnlyFields`."""
+    """Return the application and its error responses. `tolerant` lists the path prefixes that accept unknown query
+    parameters: those of pages, probes, and protocols whose standard requires it. `unavailable` and `unknown` are passed
+    to `ErrorResponses`, and `moving` and `shown_elsewhere` to `ReadOnlyFields`."""
     app = FastAPI(
         title=title,
         version=__version__,
@@ -64,11 +65,14 @@ def build_application(
         lifespan=lifespan,
     )
     responses = handlers.install(app, formats, unavailable=unavailable, unknown=unknown)
-    app.add_middleware(KnownParameters, responses=responses, tolerant=tolerant)
     app.add_middleware(ReadOnlyFields, responses=responses, moving=moving, shown_elsewhere=shown_elsewhere)
     for family in families:
         app.include_router(family)
         _match_by_prefix(app.router.routes[-1])
+        for context in iter_route_contexts(app.router.routes[-1:]):
+            path = context.path_format or ""
+            if isinstance(context.original_route, APIRoute) and not path.startswith(tolerant):
+                refuse_unknown_parameters(path, context.dependant)
     _document(app, families, documentation)
     if documentation.served:
         page.install(app)

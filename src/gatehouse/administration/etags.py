@@ -7,23 +7,17 @@ is a digest of its value.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from functools import partial
 from hashlib import sha256
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Protocol, TypeVar
 
 import msgspec
 from fastapi import Depends, Request, Response
 from fastapi.dependencies.models import Dependant
-from sqlalchemy import inspect
 from starlette.datastructures import MutableHeaders
 
 from gatehouse.foundation.errors import PreconditionFailed
-from gatehouse.foundation.storage.rows import Row
 
 READ_METHODS: Final = frozenset({"GET", "HEAD"})
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: The header of operations that check the version of their resource.
 _IF_MATCH: Final[dict[str, Any]] = {
@@ -37,24 +31,15 @@ _IF_MATCH: Final[dict[str, Any]] = {
 PRECONDITION_FAILED: Final = "The precondition in `If-Match` or `If-None-Match` does not hold for the resource."
 
 
-def tag(row: Row) -> str | None:
-    """Return the version of the row as an entity tag, or None for a row without `updated_at`."""
-    updated_at: datetime | None = getattr(row, "updated_at", None)
-    if updated_at is None:
-        return None
-    return f'"{(updated_at - _EPOCH) // timedelta(microseconds=1):x}"'
-
-
 def value_tag(value: object) -> str:
     """Return the version of a value as an entity tag. Equal values have the same version."""
     return f'"{sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:32]}"'
 
 
-def _stored_tag(row: Row) -> str | None:
-    """Return the version of the row, or None if the row was deleted. A row that was never stored, such as a default,
-    has a version."""
-    state = inspect(row)
-    return tag(row) if state.persistent or state.transient else None
+class Versioned(Protocol):
+    """A row, which knows its version."""
+
+    def entity_tag(self) -> str | None: ...
 
 
 class Versions:
@@ -66,7 +51,7 @@ class Versions:
         self._version: Callable[[], str | None] | None = None
         self._shown_by_response = False
 
-    def about(self, row: Row, parameter: str | None = None, *, part: str = "") -> None:
+    def about(self, row: Versioned, parameter: str | None = None, *, part: str = "") -> None:
         """Set the row that the request concerns. The row must be locked if the request changes it.
 
         The response has the `ETag` of the row if it shows the row or a part of it. This is the case if there is no
@@ -75,7 +60,7 @@ class Versions:
         path: str = self._request.scope["route"].path
         end = f"{{{parameter}}}"
         shown = parameter is None or path.endswith((end, end + part))
-        self.about_version(partial(_stored_tag, row), shown=shown)
+        self.about_version(row.entity_tag, shown=shown)
 
     def about_version(self, version: Callable[[], str | None], *, shown: bool = True) -> None:
         """Set the function that returns the present version of the resource that the request concerns. `shown` is

@@ -1,7 +1,5 @@
 """Reads the credential of a request, and defines the errors for a missing or rejected credential, for all hosts."""
 
-from collections.abc import Mapping
-
 from gatehouse.engine.exchange import Received
 from gatehouse.foundation.errors import Unauthenticated
 
@@ -27,9 +25,3 @@ def credential_of(received: Received) -> str | None:
     if authorization is not None and authorization[:7].lower() == "bearer ":
         return authorization[7:].strip() or None
     return received.headers.get("x-api-key") or None
-
-
-def bearer_token(headers: Mapping[str, str]) -> str:
-    """Return the bearer token, or an empty text if there is none."""
-    authorization = headers.get("authorization", "")
-    return authorization[7:].strip() if authorization[:7].lower() == "bearer " else ""

@@ -1,22 +1,19 @@
 """The outpost's proxy as one ASGI application: the gateway, and probes and metrics for paths that it does not serve."""
 
-import asyncio
 from collections.abc import Callable
-from ipaddress import ip_address
 from typing import Any, Final
 
 import msgspec
-from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from gatehouse.foundation.egress.networks import network
 from gatehouse.foundation.errors import NotFound, Refusal
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import GATEWAY, rendered
+from gatehouse.foundation.http.scraping import metrics_response
 from gatehouse.ingress import not_served
 from gatehouse.ingress.gateway import MODEL_CALLS, MODELS, SCAN, Gateway
 from gatehouse.outpost.host import OutpostHost
@@ -47,7 +44,6 @@ class OutpostProxy:
 
 def _probes(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
     """Returns the application for all paths that the gateway does not serve: probes, metrics, and 404."""
-    allowed_networks = [network(cidr) for cidr in host.settings.metrics_allowed_cidrs]
 
     async def live(request: Request) -> Response:
         return _json(200, {"status": "alive"})
@@ -57,11 +53,10 @@ def _probes(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
         return _json(503 if faults else 200, {"status": "not_ready" if faults else "ready", "reasons": faults})
 
     async def metrics(request: Request) -> Response:
-        address = ip_address(addresses.of_scope(request.scope))
-        if addresses.unknown_origin(request.scope) or not any(address in cidr for cidr in allowed_networks):
+        response = await metrics_response(request.scope, host.settings, addresses, host.metrics.exporter)
+        if response is None:
             raise NotFound
-        host.metrics.exporter.write()
-        return Response(await asyncio.to_thread(host.metrics.exporter.rendered), media_type=CONTENT_TYPE_LATEST)
+        return response
 
     async def refused(request: Request, error: Exception) -> Response:
         if not isinstance(error, Refusal):

@@ -36,6 +36,9 @@ class PlatformMetrics(GatewayMetrics):
         self.webhook_lag = max_gauge("service_webhook_lag_seconds", "Age of the oldest event that is due.")
         self.siem_backlog = max_gauge("service_siem_backlog_events", "Events that wait to be forwarded to a SIEM.")
         self.siem_failing = max_gauge("service_siem_failing_receivers", "SIEM receivers that do not take what waits.")
+        self.archiver_failing = max_gauge(
+            "service_archiver_failing_organizations", "Organizations whose last run of the archiver failed."
+        )
         self.redis_degraded = max_gauge("service_redis_degraded", "1: a process counts by itself, without Redis.")
         self.redis_local_takes = sum_gauge(
             "service_redis_local_takes", "Requests counted without Redis since the start."

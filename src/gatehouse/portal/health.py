@@ -1,17 +1,14 @@
 """Unauthenticated endpoints for machines: liveness, readiness, metrics, and the public keys of the portal's tokens."""
 
-import asyncio
-from ipaddress import ip_address
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
-from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from gatehouse.foundation.egress.networks import network
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.bodies import ResponseBody
+from gatehouse.foundation.http.scraping import metrics_response
 from gatehouse.portal.host import TheHost
 
 router = APIRouter(tags=["Health"])
@@ -55,12 +52,11 @@ async def ready(host: TheHost) -> object:
 )
 async def metrics(request: Request, host: TheHost) -> Response:
     """Returns metrics in Prometheus' text format."""
-    caller = ip_address(request.scope["state"]["client_address"])
-    unknown_origin = ClientAddresses(host.settings.trusted_proxies).unknown_origin(request.scope)
-    if unknown_origin or not any(caller in network(cidr) for cidr in host.settings.metrics_allowed_cidrs):
+    addresses = ClientAddresses(host.settings.trusted_proxies)
+    response = await metrics_response(request.scope, host.settings, addresses, host.metrics.exporter)
+    if response is None:
         raise PortalScrapeRefused
-    host.metrics.exporter.write()
-    return Response(await asyncio.to_thread(host.metrics.exporter.rendered), media_type=CONTENT_TYPE_LATEST)
+    return response
 
 
 @router.get("/.well-known/jwks.json", response_model=KeySet, tags=["Tokens"])

@@ -1,6 +1,5 @@
 """Prepares and checks an installation of the portal: its database, its schema and its keys."""
 
-import subprocess
 from typing import Final
 
 import msgspec
@@ -14,9 +13,8 @@ from gatehouse.foundation.secrets.sealing import (
     load_master_keys,
 )
 from gatehouse.foundation.secrets.tokens import mint_token
-from gatehouse.foundation.settings import BadSettings
-from gatehouse.foundation.storage import embedded, migrate, roles
-from gatehouse.foundation.storage.failures import describe
+from gatehouse.foundation.storage import migrate, roles
+from gatehouse.foundation.storage.connecting import embedded_url, require_connection
 from gatehouse.foundation.storage.locks import GlobalLock
 from gatehouse.portal.keys import authorities, signing
 from gatehouse.portal.migrations import SCHEMA, SCRIPTS
@@ -50,20 +48,11 @@ def connect(settings: PortalSettings | None = None) -> PortalInstallation:
         home = make_home(settings.home)
         # Load the keys before the database is started, so that an unreadable key is reported first.
         keys = load_master_keys(settings)
-        try:
-            url = embedded.use(home)
-        except (subprocess.SubprocessError, OSError, AssertionError, RuntimeError) as error:
-            reason = f"{type(error).__name__}: {error}".split("\n", 1)[0]
-            raise BadSettings(
-                f"GATEHOUSE_HOME: the embedded PostgreSQL does not start ({reason}); see {home / 'postgres' / 'log'}"
-            ) from None
+        url = embedded_url(home)
         return PortalInstallation(settings, url, url, keys)
     url = settings.portal_database_url
     keys = load_master_keys(settings)
-    try:
-        psycopg.connect(url, connect_timeout=10).close()
-    except psycopg.Error as error:
-        raise BadSettings(f"PORTAL_DATABASE_URL: {describe(error)}") from None
+    require_connection(url, "PORTAL_DATABASE_URL")
     return PortalInstallation(settings, url, settings.portal_database_owner_url or url, keys)
 
 

@@ -109,7 +109,7 @@ async def test_the_reasoning_reaches_the_client_redacted_and_is_recorded(kind: s
         shown = texts(json.loads(answer.body))
         raw = shown
     assert f"The card is {LABEL}, I must not say it." in shown
-    assert "4111" not in raw
+    assert "4111 1111" not in raw
     assert "Done." in raw
     [outcome] = harness.outcomes
     assert outcome.dlp_action == "REDACT"

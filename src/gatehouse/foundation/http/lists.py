@@ -26,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from gatehouse.foundation.errors import BadRequest
-from gatehouse.foundation.http.middleware.known_parameters import unknown_parameters
+from gatehouse.foundation.http.known_parameters import unknown_parameters
 from gatehouse.foundation.http.variants import RequestVariant, Variant
 
 #: maximum offset and page number. Every list ends before it, and the resulting offset fits into PostgreSQL's bigint.

@@ -8,6 +8,7 @@ import hashlib
 import secrets
 import string
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -65,3 +66,9 @@ def _checksum(body: str) -> str:
         value, digit = divmod(value, len(_BASE62))
         characters.append(_BASE62[digit])
     return "".join(reversed(characters))
+
+
+def bearer_token(headers: Mapping[str, str]) -> str:
+    """Returns the bearer token of a request, or an empty text if there is none. `headers` has lower-case names."""
+    authorization = headers.get("authorization", "")
+    return authorization[7:].strip() if authorization[:7].lower() == "bearer " else ""

@@ -1,17 +1,19 @@
 """The base classes of all tables. A family's `table.py` declares its rows on `Row`."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from sqlalchemy import BigInteger, DateTime, MetaData, Numeric, Text, Uuid
+from sqlalchemy import BigInteger, DateTime, MetaData, Numeric, Text, Uuid, inspect
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: a 64-bit integer, for counts that exceed 32 bits
 Big = Annotated[int, mapped_column(BigInteger)]
@@ -40,6 +42,15 @@ class Row(DeclarativeBase):
         """Sets these columns, and sets `updated_at` to the current time."""
         for name, value in {**values, "updated_at": utc_now()}.items():
             setattr(self, name, value)
+
+    def entity_tag(self) -> str | None:
+        """Returns the version of the row for `ETag`: `updated_at` in microseconds. Returns None for a row without
+        `updated_at`, and for a deleted row. A row that was never stored, such as a default, has a version."""
+        state = inspect(self)
+        updated_at: datetime | None = getattr(self, "updated_at", None)
+        if updated_at is None or not (state.persistent or state.transient):
+            return None
+        return f'"{(updated_at - _EPOCH) // timedelta(microseconds=1):x}"'
 
 
 class TenantRow(Row):

@@ -11,7 +11,7 @@ from gatehouse.administration.application import Documentation, build_applicatio
 from gatehouse.administration.shell import METHODS_WITHOUT_BODY, Arrival, RequestHead, Shell, read_head
 from gatehouse.foundation.http.envelopes import CODED, ErrorFormats
 from gatehouse.foundation.http.handlers import ErrorResponses
-from gatehouse.ingress.credentials import bearer_token
+from gatehouse.foundation.secrets.tokens import bearer_token
 from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
 from gatehouse.outpost.admin import access, audit, budget, config, overrides, peers, siem, status
 from gatehouse.outpost.app import SERVED

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from gatehouse.engine.rate_limits.selection import address_key
 from gatehouse.foundation.errors import BadRequest, NotFound, Unavailable
-from gatehouse.ingress.credentials import bearer_token
+from gatehouse.foundation.secrets.tokens import bearer_token
 from gatehouse.outpost.admin.access import count, host_of
 from gatehouse.outpost.host import OutpostHost
 from gatehouse.outpost.platform_link.peers import (

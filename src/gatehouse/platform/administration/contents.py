@@ -218,7 +218,7 @@ MOVING_FIELDS: Final = frozenset(
 #: Maps the path prefix under which resources are changed to the prefix under which they are read, where the two differ.
 SHOWN_ELSEWHERE: Final = {"/api/admin/providers/byoe/": "/api/admin/providers/"}
 
-#: Path prefixes whose reads ignore unknown query parameters: protocols that require it, probes, and browser pages.
+#: Path prefixes that ignore unknown query parameters: protocols that require it, probes, and browser pages.
 ANY_PARAMETERS: Final = (
     "/.well-known/", "/oauth/", "/api/oauth/", "/api/saml/", "/api/scim/", "/console", "/connect", "/login", "/logout",
     "/health",

@@ -1,6 +1,5 @@
 """An installation: its database, schema and master keys. `serve` and the command line use this module."""
 
-import subprocess
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +14,8 @@ from gatehouse.foundation.secrets.sealing import (
     load_master_keys,
 )
 from gatehouse.foundation.settings import BadSettings, Settings
-from gatehouse.foundation.storage import embedded, migrate, roles
-from gatehouse.foundation.storage.failures import describe
+from gatehouse.foundation.storage import migrate, roles
+from gatehouse.foundation.storage.connecting import embedded_url, require_connection
 from gatehouse.platform.access.signing import NEWEST_SIGNING_KEY
 from gatehouse.platform.installation import bootstrap, first_admin
 from gatehouse.platform.installation.first_admin import FirstAdmin
@@ -55,22 +54,8 @@ def connect(settings: Settings | None = None) -> Installation:
         return Installation(settings, url, url, keys)
     url = settings.database_url
     keys = load_master_keys(settings)
-    try:
-        psycopg.connect(url, connect_timeout=10).close()
-    except psycopg.Error as error:
-        raise BadSettings(f"DATABASE_URL: {describe(error)}") from None
+    require_connection(url, "DATABASE_URL")
     return Installation(settings, url, settings.database_owner_url or url, keys)
-
-
-def embedded_url(home: Path) -> str:
-    """Start the embedded database for this process and return its URL. Raises `BadSettings`."""
-    try:
-        return embedded.use(home)
-    except (subprocess.SubprocessError, OSError, AssertionError, RuntimeError) as error:
-        reason = f"{type(error).__name__}: {error}".split("\n", 1)[0]
-        raise BadSettings(
-            f"GATEHOUSE_HOME: the embedded PostgreSQL does not start ({reason}); see {home / 'postgres' / 'log'}"
-        ) from None
 
 
 def prepare(installation: Installation) -> None:

@@ -21,6 +21,7 @@ from gatehouse.platform.operations.siem.queue import enqueue as for_siem
 from gatehouse.platform.operations.webhooks import delivering as webhooks
 from gatehouse.platform.operations.webhooks.listening import enqueue as for_webhooks
 from gatehouse.platform.operations.webhooks.queue import Lag
+from gatehouse.platform.records.archive.jobs import ArchiverFailures
 from gatehouse.platform.routing.providers import schedule as provider_health
 
 #: The modules that define jobs. They are imported before any job runs.
@@ -40,6 +41,9 @@ OUTBOX_LISTENERS: Final[tuple[outbox.Listener, ...]] = (for_webhooks, for_siem)
 
 #: The last measured number of events that wait to be forwarded to a SIEM.
 SIEM_BACKLOG: Final = ForwardingBacklog()
+
+#: The last measured number of organizations whose last run of the archiver failed.
+ARCHIVER_FAILURES: Final = ArchiverFailures()
 
 #: The last measured delay of webhook events.
 WEBHOOK_LAG: Final = Lag()
@@ -89,6 +93,7 @@ DUTIES: Final[tuple[Duty[Tools], ...]] = (
     # This duty also runs until the database fails.
     Duty("SIEM forwarding", 1.0, siem.forward),
     Duty("SIEM backlog", 10.0, SIEM_BACKLOG.measure),
+    Duty("failures of the archiver", 60.0, ARCHIVER_FAILURES.measure),
 )
 
 _MAX_CONCURRENT_JOBS: Final = 8

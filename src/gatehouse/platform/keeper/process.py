@@ -24,7 +24,7 @@ from gatehouse.foundation.tasks import cancel_all, is_running
 from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.installation.first_admin import forget_when_used
 from gatehouse.platform.keeper.drain import Drain
-from gatehouse.platform.keeper.duties import SIEM_BACKLOG, WEBHOOK_LAG, work
+from gatehouse.platform.keeper.duties import ARCHIVER_FAILURES, SIEM_BACKLOG, WEBHOOK_LAG, work
 from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.metrics import PlatformMetrics
 
@@ -129,6 +129,7 @@ class Keeper:
             self.metrics.webhook_lag.read(lambda: WEBHOOK_LAG.seconds)
             self.metrics.siem_backlog.read(lambda: SIEM_BACKLOG.events)
             self.metrics.siem_failing.read(lambda: SIEM_BACKLOG.failing)
+            self.metrics.archiver_failing.read(lambda: ARCHIVER_FAILURES.organizations)
             parts.push_async_callback(cancel_all, asyncio.create_task(work(tools), name="work"))
 
     def _tools(self) -> Tools:

@@ -30,8 +30,7 @@ from gatehouse.foundation.certificates import x5c
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.jwt import ExpiredToken, InvalidToken
-from gatehouse.foundation.secrets.tokens import digest
-from gatehouse.ingress.credentials import bearer_token
+from gatehouse.foundation.secrets.tokens import bearer_token, digest
 from gatehouse.ingress.protocol import has_certificate
 from gatehouse.portal.errors import (
     AdminKeyMissing,

@@ -42,6 +42,6 @@ ERROR_FORMATS: Final = ErrorFormats(
     otherwise=PORTAL,
 )
 
-#: Paths whose reads ignore unknown query parameters, because an OpenID provider may add parameters to a sign-in, and
+#: Paths that ignore unknown query parameters, because an OpenID provider may add parameters to a sign-in, and
 #: probes may send any.
 ANY_PARAMETERS: Final = ("/login/static/", "/.well-known/", "/v1/auth/sso/", "/api/health/", "/metrics")

@@ -55,7 +55,7 @@ async def test_every_text_of_a_request_is_inspected() -> None:
     status, _ = await ask(harness, **REQUEST)
     assert status == 200
     out = json.dumps(sent(harness))
-    assert "4111" not in out
+    assert "4111 1111" not in out
     for word in ("with", "one", "two", "three", "four", "as", "T"):
         assert f"{word} [CREDIT_CARD_1]" in out
 
@@ -109,7 +109,7 @@ async def test_repeated_text_is_redacted_alike_and_counted_once() -> None:
     harness = engine("openai_compatible")
     raw = await streamed(harness, cut(f"Your card {CARD} is good, {CARD}.", range(0, 60, 3)))
     assert text_of_stream(RESPONSES, raw, arguments=False) == "Your card [CREDIT_CARD_1] is good, [CREDIT_CARD_1]."
-    assert b"4111" not in raw
+    assert b"4111 1111" not in raw
     [outcome] = harness.outcomes
     [event] = [event for event in outcome.dlp_events if event.entity_type == "credit_card"]
     assert (event.direction, event.match_count) == ("output", 2)
@@ -121,7 +121,7 @@ async def test_repeated_arguments_of_tools_are_redacted_alike() -> None:
     raw = await streamed(harness, cut(text, range(0, 60, 4)), arguments=True)
     arguments = text_of_stream(RESPONSES, raw, arguments=True)
     assert json.loads(arguments) == {"card": "[CREDIT_CARD_1]", "note": 'a "quoted" one'}
-    assert b"4111" not in raw
+    assert b"4111 1111" not in raw
 
 
 CUSTOM = [{"type": "custom", "name": "f"}]
@@ -131,7 +131,7 @@ async def test_inputs_of_custom_tools_are_changed_alike() -> None:
     harness = engine("openai_compatible")
     arguments = json.dumps({"input": f'pay "now"\nwith {CARD}, please'})
     raw = await streamed(harness, cut(arguments, range(0, 80, 4)), arguments=True, tools=CUSTOM)
-    assert b"4111" not in raw
+    assert b"4111 1111" not in raw
     results = [json.loads(data_of(event)) for event in events(raw)]
     expected = 'pay "now"\nwith [CREDIT_CARD_1], please'
     deltas = [event["delta"] for event in results if event["type"] == "response.custom_tool_call_input.delta"]
@@ -197,5 +197,5 @@ async def test_a_final_text_that_was_not_streamed_before_is_inspected(earlier_te
         await guard.push(frame(json.dumps(piece).encode(), piece["type"]))
     done = {"type": "response.output_text.done", **place, "text": CARD}
     raw = await guard.push(frame(json.dumps(done).encode(), done["type"])) + await guard.finish()
-    assert b"4111" not in raw
+    assert b"4111 1111" not in raw
     assert b'"text":"[CREDIT_CARD_1]"' in raw

@@ -11,10 +11,12 @@ from uuid import UUID
 import pytest
 from tests.platform.records.archive.conftest import NOW
 from tests.support.platform import RunningPlatform, Tenant
+from tests.support.tools import tools_of
 
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.records.archive import archiver
 from gatehouse.platform.records.archive.archiver import Archiver
+from gatehouse.platform.records.archive.jobs import ArchiverFailures
 from gatehouse.platform.records.archive.storage import files
 from gatehouse.platform.records.archive.storage.contents import RECORDS
 from gatehouse.platform.records.archive.storage.places import Folder, archive_storage
@@ -200,6 +202,22 @@ async def test_an_unwritable_archive_is_reported_and_no_record_is_removed(
     assert counted(platform, tenant, "usage_records") == 1
     other = (await other_tenant.auditor.client.get("/api/v1/admin/retention/policy")).json()
     assert other["last_archival_run"] is None
+
+
+async def test_the_metric_counts_organizations_whose_last_run_failed(
+    platform: RunningPlatform, tenant: Tenant, past, run, archive: Settings
+) -> None:
+    await past(tenant, 100)
+    (archive.gatehouse_home / "archive").write_text("no folder")
+    run(tenant)
+    failures = ArchiverFailures()
+    await failures.measure(tools_of(platform.host))
+    failing = failures.organizations
+    assert failing >= 1
+    (archive.gatehouse_home / "archive").unlink()
+    assert run(tenant) > 0
+    await failures.measure(tools_of(platform.host))
+    assert failures.organizations == failing - 1
 
 
 async def test_records_of_other_organizations_are_not_archived(

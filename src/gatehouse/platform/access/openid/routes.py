@@ -5,7 +5,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from gatehouse.foundation.identity import SCOPES
-from gatehouse.ingress.credentials import bearer_token
+from gatehouse.foundation.secrets.tokens import bearer_token
 from gatehouse.platform.access.openid import authorization, service
 from gatehouse.platform.access.openid.schemas import AUTHORIZATION_FORM, AUTHORIZATION_QUERY, Discovery, UserInfo
 from gatehouse.platform.access.tokens.claims import BY_SCOPE

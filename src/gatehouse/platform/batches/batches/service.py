@@ -98,13 +98,19 @@ async def list_page(session: AsyncSession, caller: Caller, *, after: UUID | None
 
 
 async def cancel(change: Change, row: BatchRow) -> ModelBatch:
-    """Begin the cancellation of a batch. Lines in progress end first. Raises `BatchHasEnded`."""
+    """Begin the cancellation of a batch. Raises `BatchHasEnded`."""
+    begin_cancellation(change, row, shown_status=row.status)
+    return shown(row)
+
+
+def begin_cancellation(change: Change, row: BatchRow, *, shown_status: str) -> None:
+    """Begin the cancellation of a batch of either form. Lines in progress end first. Raises `BatchHasEnded` with
+    `shown_status`."""
     if row.status in {"validating", "in_progress"}:
         row.status, row.cancelling_at = "cancelling", utc_now()
         change.record("batch.cancelling", "batch", row.id)
     elif row.status != "cancelling":
-        raise BatchHasEnded(row.status)
-    return shown(row)
+        raise BatchHasEnded(shown_status)
 
 
 def shown(row: BatchRow) -> ModelBatch:

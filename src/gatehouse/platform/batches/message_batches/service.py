@@ -8,10 +8,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.engine.conversation.errors import InvalidField, MalformedCall
 from gatehouse.engine.exchange import Identified
-from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import Conflict
 from gatehouse.foundation.identity import Caller
-from gatehouse.platform.batches.batches.errors import BatchHasEnded, BatchNotFound
+from gatehouse.platform.batches.batches.errors import BatchNotFound
+from gatehouse.platform.batches.batches.service import begin_cancellation
 from gatehouse.platform.batches.creation import lines, storing
 from gatehouse.platform.batches.creation.lines import MESSAGES_ENDPOINT, MessagesRequest
 from gatehouse.platform.batches.ids import MESSAGE_BATCH_PREFIX, shown_id
@@ -85,12 +85,8 @@ async def list_page(
 
 
 async def cancel(change: Change, row: BatchRow) -> None:
-    """Begin the cancellation of a batch. Calls in progress end first. Raises `BatchHasEnded`."""
-    if row.status in {"validating", "in_progress"}:
-        row.status, row.cancelling_at = "cancelling", utc_now()
-        change.record("batch.cancelling", "batch", row.id)
-    elif row.status != "cancelling":
-        raise BatchHasEnded("ended")
+    """Begin the cancellation of a batch. Raises `BatchHasEnded`."""
+    begin_cancellation(change, row, shown_status="ended")
 
 
 def require_ended(row: BatchRow) -> BatchRow:

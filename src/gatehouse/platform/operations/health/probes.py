@@ -1,20 +1,15 @@
 """Probes of liveness, readiness and startup, and metrics. They are for machines, and need no credential. No probe
 queries the database, because a probe that waits for a slow database would cause a restart of the worker."""
 
-import asyncio
-from functools import lru_cache
-from ipaddress import ip_address
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query, Request
-from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from gatehouse.foundation.counters.shared import RedisCounters
-from gatehouse.foundation.egress.networks import network
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.foundation.http.addresses import ClientAddresses
-from gatehouse.foundation.settings import BadSettings
+from gatehouse.foundation.http.scraping import metrics_response
 from gatehouse.platform.operations.health.schemas import Alive, NotAlive, NotReady, Ready, Started, Starting
 from gatehouse.platform.request.ports import Host, TheHost
 
@@ -74,13 +69,11 @@ async def startup(host: TheHost) -> object:
 )
 async def metrics(request: Request, host: TheHost) -> Response:
     """Returns the metrics of all processes of this machine in the text format of Prometheus."""
-    settings = host.settings
-    if ClientAddresses(settings.trusted_proxies).unknown_origin(request.scope):
+    addresses = ClientAddresses(host.settings.trusted_proxies)
+    response = await metrics_response(request.scope, host.settings, addresses, host.metrics.exporter)
+    if response is None:
         raise ScrapeRefused
-    if not _allowed(settings.metrics_allowed_cidrs, request.scope["state"]["client_address"]):
-        raise ScrapeRefused
-    host.metrics.exporter.write()
-    return Response(await asyncio.to_thread(host.metrics.exporter.rendered), media_type=CONTENT_TYPE_LATEST)
+    return response
 
 
 def failing_for_traffic(host: Host) -> list[str]:
@@ -104,13 +97,3 @@ def failing_checks(host: Host) -> list[str]:
         "master_key": host.signer.cannot_open,
     }
     return [name for name, failing in checks.items() if failing]
-
-
-@lru_cache(maxsize=1024)
-def _allowed(cidrs: tuple[str, ...], address: str) -> bool:
-    try:
-        networks = [network(cidr, strict=True) for cidr in cidrs]
-    except ValueError as error:
-        raise BadSettings(f"METRICS_ALLOWED_CIDRS: {error}") from None
-    caller_address = ip_address(address)
-    return any(caller_address in allowed for allowed in networks)

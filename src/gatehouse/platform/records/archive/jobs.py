@@ -12,6 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import msgspec
 import structlog
 from croniter import croniter
 from sqlalchemy import text
@@ -32,6 +33,7 @@ _TENANTS: Final = text(
     " AND NOT EXISTS (SELECT FROM legal_holds h WHERE h.tenant_id = t.id)) AS forgetting"
     " FROM tenants t LEFT JOIN archive_runs r ON r.tenant_id = t.id ORDER BY r.at NULLS FIRST, t.id"
 )
+_FAILING: Final = text("SELECT count(*) FROM archive_runs WHERE status = 'failed'")
 #: An organization that was never archived is due only if its schedule had a run time within this period.
 _FIRST_RUN_WINDOW: Final = timedelta(minutes=10)
 
@@ -55,6 +57,17 @@ async def archive(tools: Tools) -> None:
         except asyncio.CancelledError:
             stop.set()
             raise
+
+
+class ArchiverFailures(msgspec.Struct):
+    """The last measurement of this process: the number of organizations whose last run of the archiver failed."""
+
+    organizations: float = 0.0
+
+    async def measure(self, tools: Tools) -> None:
+        """Take a new measurement."""
+        async with tools.database.service() as session:
+            self.organizations = float((await session.execute(_FAILING)).scalar_one())
 
 
 def is_due(row: Any, now: datetime) -> bool:

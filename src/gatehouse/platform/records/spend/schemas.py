@@ -65,7 +65,9 @@ class AliasSpendTotals(ResponseBody):
     cost_usd: Annotated[Usd, Field(description="Cost, without requests whose price is unknown.", examples=[1.25])]
 
 
-class AliasSpendItem(AliasSpendTotals):
+class AliasTraffic(ResponseBody):
+    """The requests that a total counts: those of a model alias, or of one of its deployments."""
+
     model_alias: Annotated[str, Field(examples=["fast"])]
     provider: Annotated[
         str | None,
@@ -77,6 +79,9 @@ class AliasSpendItem(AliasSpendTotals):
     ]
     model_id: Annotated[str | None, Field(description="As `provider`.", examples=["gpt-4o-mini"])]
     shadow: Annotated[bool, Field(description="Whether these are copies for a shadow. False with `by=model_alias`.")]
+
+
+class AliasSpendItem(AliasSpendTotals, AliasTraffic): ...
 
 
 class AliasSpendPage(ResponseBody):

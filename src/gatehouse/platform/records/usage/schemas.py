@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import Field, PlainSerializer
 
 from gatehouse.foundation.http.bodies import ResponseBody
+from gatehouse.platform.records.spend.schemas import AliasTraffic
 
 #: A JSON number. The route encodes the decimal itself, so that it keeps all digits.
 Cost = Annotated[Decimal, PlainSerializer(float, return_type=float)]
@@ -128,20 +129,9 @@ class UsagePoint(ResponseBody):
     cost_usd: Annotated[Cost, Field(description="Cost, without requests whose price is unknown.", examples=[1.25])]
 
 
-class UsagePart(ResponseBody):
+class UsagePart(AliasTraffic):
     """The usage of a model alias, or of one of its deployments."""
 
-    model_alias: Annotated[str, Field(examples=["fast"])]
-    provider: Annotated[
-        str | None,
-        Field(
-            description="The deployment to which the requests were sent. Null with `by=model_alias`, and for requests"
-            " that reached no deployment, or that all deployments failed.",
-            examples=["openai"],
-        ),
-    ]
-    model_id: Annotated[str | None, Field(description="As `provider`.", examples=["gpt-4o-mini"])]
-    shadow: Annotated[bool, Field(description="Whether these are copies for a shadow. False with `by=model_alias`.")]
     requests: Annotated[int, Field(description="Requests of all points.")]
     errors: Annotated[int, Field(description="Errors of all points.")]
     cost_usd: Annotated[Cost, Field(description="Cost of all points.", examples=[1.25])]

@@ -58,18 +58,24 @@ class UsageRecordRow(Row):
     credential: Mapped[str | None]
 
 
+def _count_columns() -> list[Column[Any]]:
+    return [
+        Column("tenant_id", Uuid(), nullable=False),
+        Column("day", Date(), nullable=False),
+        Column("user_id", Uuid()),
+        Column("group_id", Uuid()),
+        Column("provider", Text()),
+        Column("model_id", Text()),
+        Column("records", BigInteger(), nullable=False),
+    ]
+
+
 #: The number of records of each kind and day (UTC), without those in `usage_count_deltas`. The table has no primary
 #: key, because every column of the kind may be null.
 usage_counts = Table(
     "usage_counts",
     Row.metadata,
-    Column("tenant_id", Uuid(), nullable=False),
-    Column("day", Date(), nullable=False),
-    Column("user_id", Uuid()),
-    Column("group_id", Uuid()),
-    Column("provider", Text()),
-    Column("model_id", Text()),
-    Column("records", BigInteger(), nullable=False),
+    *_count_columns(),
     UniqueConstraint(
         "tenant_id", "day", "user_id", "group_id", "provider", "model_id", postgresql_nulls_not_distinct=True
     ),
@@ -79,13 +85,7 @@ usage_counts = Table(
 usage_count_deltas = Table(
     "usage_count_deltas",
     Row.metadata,
-    Column("tenant_id", Uuid(), nullable=False),
-    Column("day", Date(), nullable=False),
-    Column("user_id", Uuid()),
-    Column("group_id", Uuid()),
-    Column("provider", Text()),
-    Column("model_id", Text()),
-    Column("records", BigInteger(), nullable=False),
+    *_count_columns(),
     Index("usage_count_deltas_user", "tenant_id", "user_id"),
 )
 
