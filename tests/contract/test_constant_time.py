@@ -26,6 +26,8 @@ COMPARED: Final = {
     "platform/access/tokens/service.py": 3,
     # the verifier of an authorization code (PKCE)
     "platform/access/tokens/codes.py": 1,
+    # the proofs of workers and the owner of stdio servers
+    "engine/mcp/stdio/authentication.py": 1,
     # a cursor's signature
     "foundation/http/lists.py": 1,
     # The code of a response's id.
