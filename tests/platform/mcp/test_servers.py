@@ -60,13 +60,13 @@ async def test_the_list_is_searched_by_name_and_description(tenant: Tenant, othe
     by_name = await create(tenant, name="weather")
     described = await create(tenant, name="b", description="Forecasts of the Weather_Office")
 
-    async def found(search: str) -> tuple[list[dict[str, Any]], int]:
+    async def search_page(search: str) -> tuple[list[dict[str, Any]], int]:
         page = (await tenant.auditor.client.get(BASE, params={"search": search, "limit": 2})).json()
         return page["mcp_servers"], page["total"]
 
-    assert await found("WEATHER") == ([described, by_name], 2)
-    assert await found("r_o") == ([described], 1)
-    assert await found("r%o") == ([], 0)
+    assert await search_page("WEATHER") == ([described, by_name], 2)
+    assert await search_page("r_o") == ([described], 1)
+    assert await search_page("r%o") == ([], 0)
     refused = await tenant.auditor.client.get(BASE, params={"search": "x" * 1000})
     assert (refused.status_code, "search" in refused.text) == (422, True)
 

@@ -195,17 +195,17 @@ async def test_the_record_says_how_an_approval_without_a_decision_ended(
 ) -> None:
     harness = engine(rule(1, "REQUIRE_APPROVAL"))
     harness.flags = {"human_in_loop": True}
-    asked = asyncio.Event()
+    requested = asyncio.Event()
 
     async def decision(*_: object) -> str:
-        asked.set()
+        requested.set()
         if result == "cancelled":
             await asyncio.Event().wait()
         return result
 
     monkeypatch.setattr(harness, "decision", decision)
     request = asyncio.create_task(ask(harness))
-    await asked.wait()
+    await requested.wait()
     if result == "cancelled":
         # The client disconnects.
         request.cancel()

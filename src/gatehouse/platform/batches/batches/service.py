@@ -8,8 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.exchange import Identified
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Conflict, NotFound
 from gatehouse.foundation.identity import Caller
-from gatehouse.platform.batches.batches.errors import BatchHasEnded, BatchNotFound
 from gatehouse.platform.batches.batches.schemas import (
     BatchError,
     BatchErrors,
@@ -32,6 +32,18 @@ from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.platform.request.ports import Host
 
 API = "openai"
+
+
+class BatchNotFound(NotFound):
+    code = "batch_not_found"
+    message = "No such batch. It may have been deleted after the end of its lifetime."
+
+
+class BatchHasEnded(Conflict):
+    code = "batch_ended"
+
+    def __init__(self, status: str) -> None:
+        super().__init__(f"The batch is {status}, so it cannot be cancelled.")
 
 
 class InputFileNotFound(InvalidField):

@@ -10,8 +10,7 @@ from gatehouse.engine.conversation.errors import InvalidField, MalformedCall
 from gatehouse.engine.exchange import Identified
 from gatehouse.foundation.errors import Conflict
 from gatehouse.foundation.identity import Caller
-from gatehouse.platform.batches.batches.errors import BatchNotFound
-from gatehouse.platform.batches.batches.service import begin_cancellation
+from gatehouse.platform.batches.batches.service import BatchNotFound, begin_cancellation
 from gatehouse.platform.batches.creation import lines, storing
 from gatehouse.platform.batches.creation.lines import MESSAGES_ENDPOINT, MessagesRequest
 from gatehouse.platform.batches.ids import MESSAGE_BATCH_PREFIX, shown_id
