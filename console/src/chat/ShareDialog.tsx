@@ -54,7 +54,7 @@ function Links({ conversationId }: { conversationId: string }) {
           </li>
         ))}
       </ul>
-      {total > LINKS_PAGE_SIZE && <Pager page={page} size={LINKS_PAGE_SIZE} total={total} onPage={setPage} />}
+      {(total > LINKS_PAGE_SIZE || page > 1) && <Pager page={page} size={LINKS_PAGE_SIZE} total={total} onPage={setPage} />}
       <DialogActions>
         <Button look="primary" busy={create.isPending} onClick={() => create.mutate(undefined, { onSuccess: showNew, onError })}>{chat.createLink}</Button>
       </DialogActions>

@@ -25,7 +25,9 @@ export function SimulationPanel({ chosen, onChoose }: { chosen: string | null; o
   const [request, setRequest] = useState({
     model: "", input: String(DEFAULT_INPUT_TOKENS), output: String(DEFAULT_OUTPUT_TOKENS), group: "", capabilities: [] as Capability[],
   });
-  const policy = named.data === undefined ? first?.rows[0] : optionOf(named.data);
+  // While the chosen policy is loaded, no other one is simulated.
+  const listed = first?.rows.find(({ id }) => chosen === null || named.isError || id === chosen);
+  const policy = named.data === undefined ? listed : optionOf(named.data);
   if (policy === undefined) return null;
   const field = (name: "model" | "input" | "output") => ({
     value: request[name],

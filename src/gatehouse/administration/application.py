@@ -71,7 +71,9 @@ def build_application(
         _match_by_prefix(app.router.routes[-1])
         for context in iter_route_contexts(app.router.routes[-1:]):
             path = context.path_format or ""
-            if isinstance(context.original_route, APIRoute) and not path.startswith(tolerant):
+            route = context.original_route
+            # Routes that are not in the document are pages.
+            if isinstance(route, APIRoute) and route.include_in_schema and not path.startswith(tolerant):
                 refuse_unknown_parameters(path, context.dependant)
     _document(app, families, documentation)
     if documentation.served:

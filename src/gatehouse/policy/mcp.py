@@ -3,7 +3,7 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -18,6 +18,19 @@ Subject: TypeAlias = tuple[SubjectType, UUID]
 ServerAccess: TypeAlias = Literal["restricted", "open"]
 ClientAuthentication: TypeAlias = Literal["client_secret_basic", "client_secret_post"]
 ToolStatus: TypeAlias = Literal["quarantined", "approved", "rejected"]
+
+_RESERVED_HEADERS: Final = frozenset(
+    {
+        "accept", "accept-encoding", "connection", "content-encoding", "content-length", "content-type", "expect",
+        "host", "keep-alive", "last-event-id", "te", "trailer", "transfer-encoding", "upgrade",
+    }
+)  # fmt: skip
+_RESERVED_HEADER_PREFIX: Final = "mcp-"
+
+
+def is_reserved_header(name: str) -> bool:
+    """Return whether the gateway or the protocol sets this header in requests to MCP servers."""
+    return name.lower() in _RESERVED_HEADERS or name.lower().startswith(_RESERVED_HEADER_PREFIX)
 
 
 class McpToolRecord(msgspec.Struct, frozen=True, kw_only=True):

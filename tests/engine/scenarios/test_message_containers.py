@@ -111,3 +111,34 @@ async def test_another_provider_does_not_receive_the_id() -> None:
     public_id = (await answered_container(harness))["id"]
     answer = await ask(harness, model="two/m", container=public_id)
     assert (answer.status, error_of(answer)) == (400, ("field_not_allowed", "container"))
+    # The permission of the field does not change this, and neither do skills beside the id.
+    harness.allowed_fields = (TOOL, "container")
+    skill = {"type": "custom", "skill_id": "skill_1", "version": "latest"}
+    answer = await ask(harness, model="two/m", container={"id": public_id, "skills": [skill]})
+    assert (answer.status, error_of(answer)) == (400, ("field_not_allowed", "container"))
+    assert len(harness.outbound.sent) == 1
+
+
+CHAT = {
+    "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+    "usage": {"prompt_tokens": 3, "completion_tokens": 4},
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hi"}}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "reply"), [("anthropic", MESSAGE), ("openai", CHAT)])
+async def test_a_permission_of_another_field_changes_no_plain_message(kind: str, reply: dict[str, Any]) -> None:
+    harness = EngineHarness()
+    harness.serve("one", "m", kind=kind)
+    harness.allowed_fields = ("store",)
+    harness.outbound.script = [(200, [json.dumps(reply).encode()])]
+    answer = await ask(harness, tools=[])
+    assert answer.status == 200, answer.body
+
+
+async def test_no_permission_allows_a_previous_response_outside_the_responses_api() -> None:
+    harness = engine("previous_response_id", "store")
+    answer = await ask(harness, tools=[], previous_response_id="resp_x")
+    assert answer.status == 400
+    assert error_of(answer)[1] == "previous_response_id"
+    assert harness.outbound.sent == []

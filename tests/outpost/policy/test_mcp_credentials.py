@@ -48,7 +48,9 @@ def test_a_server_without_a_credential_needs_none() -> None:
     assert secrets().open(ENVIRONMENT, FINGERPRINT) == {}
 
 
-@pytest.mark.parametrize("value", ["", "no colon", "Name:", "Na me: x", "Name: a\r\nOther: b", "Name: ä"])
+@pytest.mark.parametrize(
+    "value", ["", "no colon", "Name:", "Na me: x", "Name: a\r\nOther: b", "Name: ä", "Host: a", "MCP-Session-Id: a"]
+)
 def test_a_variable_that_is_no_header_is_refused(value: str) -> None:
     with pytest.raises(BadSettings, match="MCP_SERVER_A_HEADER"):
         secrets(MCP_SERVER_A_HEADER=value)

@@ -194,7 +194,7 @@ def _outbound_request(
     return OutboundRequest(
         method=http_method,
         url=target.record.url,
-        # `platform.mcp.servers.schemas` reserves the protocol's names, so the configured header replaces none.
+        # `is_reserved_header` reserves the protocol's names, so the configured header replaces none.
         headers={**target.header, **headers, **own},
         body=body,
         connect_timeout=min(seconds, _MAX_CONNECT_SECONDS),

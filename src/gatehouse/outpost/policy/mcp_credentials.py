@@ -15,6 +15,7 @@ from gatehouse.engine.providers.credentials import environment_name
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.outpost.policy.bundle import BundleStore, InForce
+from gatehouse.policy.mcp import is_reserved_header
 
 PREFIX: Final = "MCP_SERVER_"
 _HEADER, _CLIENT_SECRET = "_HEADER", "_CLIENT_SECRET"
@@ -44,6 +45,8 @@ class McpSecrets:
             if name.startswith(PREFIX) and name.endswith(_HEADER):
                 if (header := _read_header(value)) is None:
                     raise BadSettings(f"{name}: must be a header, such as `Authorization: Bearer s3cr3t`")
+                if is_reserved_header(header[1]):
+                    raise BadSettings(f"{name}: the gateway sets the header `{header[1]}` itself")
                 self._environment[name] = {header[1]: header[2]}
             elif name.startswith(PREFIX) and name.endswith(_CLIENT_SECRET) and value:
                 self._environment[name] = {"client_secret": value}

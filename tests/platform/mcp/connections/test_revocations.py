@@ -139,6 +139,23 @@ async def test_a_revocation_succeeds_after_an_outage(
     assert await platform.audit(tenant, "mcp_connection.not_revoked") == []
 
 
+async def test_a_revocation_is_not_repeated_if_the_user_has_connected_again(
+    platform: RunningPlatform, tenant: Tenant, upstream: AccountServer, server: dict[str, Any], ada: Member,
+    browser: Browser,
+) -> None:  # fmt: skip
+    upstream.revocation_status = 503
+    assert (await ada.client.delete(f"{OWN}/{server['id']}")).status_code == 204
+    await run_job(platform)
+    await connect(upstream, await browser(ada), "eve")
+    upstream.revocation_status = 200
+    make_due(platform, tenant)
+    await run_job(platform)
+    assert len(upstream.revoked) == 1
+    assert platform.sql(WAITING, [tenant.id]) == [(0,)]
+    (event,) = await platform.audit(tenant, "mcp_connection.not_revoked")
+    assert event["reason"] == "connected_again"
+
+
 async def test_a_refused_revocation_is_not_repeated(
     platform: RunningPlatform, tenant: Tenant, upstream: AccountServer, server: dict[str, Any], ada: Member
 ) -> None:

@@ -131,22 +131,24 @@ def _watch(child: int, control: socket.socket, launch: dict[str, Any]) -> str:
     kill_at: float | None = None
     reason = ""
     files = _Files(launch["own_folder"], launch["folder_mib"] * _MIB)
-    while not reason:
-        ready = {descriptor for descriptor, _ in poll.poll(_MEASURE_INTERVAL_SECONDS * 1000)}
-        if ended in ready:
-            break
-        if control.fileno() in ready:
-            # An owner that has died does not send the byte.
-            if kill_at is not None or not _is_graceful(control):
+    try:
+        while not reason:
+            ready = {descriptor for descriptor, _ in poll.poll(_MEASURE_INTERVAL_SECONDS * 1000)}
+            if ended in ready:
                 break
-            kill_at = time.monotonic() + _GRACE_SECONDS
-            _signal(child, signal.SIGTERM)
-        if kill_at is not None and time.monotonic() >= kill_at:
-            break
-        reason = _exceeded(launch, files)
-        _reap(child)
-    status = _kill_all(child)
-    files.remove_shared()
+            if control.fileno() in ready:
+                # An owner that has died does not send the byte.
+                if kill_at is not None or not _is_graceful(control):
+                    break
+                kill_at = time.monotonic() + _GRACE_SECONDS
+                _signal(child, signal.SIGTERM)
+            if kill_at is not None and time.monotonic() >= kill_at:
+                break
+            reason = _exceeded(launch, files)
+            _reap(child)
+    finally:
+        status = _kill_all(child)
+        files.remove_shared()
     if reason:
         return reason
     code = os.waitstatus_to_exitcode(status)
@@ -171,7 +173,8 @@ class _Files:
         self._shared: dict[str, tuple[int, int]] = {}
         self._segments: set[int] = set()
         self._pids: set[int] = set()
-        self._started_at = time.time()
+        #: files that are older than the command; they belong to somebody else
+        self._earlier = _shared_files()
 
     def measure(self, processes: list[int]) -> tuple[bool, int]:
         """Return whether the folder is too large, and the bytes of shared memory that no process has mapped."""
@@ -211,8 +214,7 @@ class _Files:
                         status = entry.stat()
                         place = (status.st_dev, status.st_ino)
                         sizes[place] = (is_memory, status.st_blocks * _BLOCK_BYTES)
-                        # A file that is older than the command belongs to somebody else.
-                        if target.startswith(_SHARED_MEMORY) and status.st_ctime >= self._started_at:
+                        if target.startswith(_SHARED_MEMORY) and place not in self._earlier:
                             self._shared[target] = place
                             if len(self._shared) > _MAX_FILES:
                                 self._shared.pop(next(iter(self._shared)))
@@ -260,11 +262,26 @@ class _Files:
             if count > _MAX_FILES:
                 return self._limit + 1
             for entry in entries:
-                with contextlib.suppress(FileNotFoundError):
+                try:
                     size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK_BYTES
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
+                except FileNotFoundError:
+                    continue
+                except OSError:
+                    return self._limit + 1
         return size
+
+
+def _shared_files() -> set[tuple[int, int]]:
+    """Return the devices and inodes of all files in shared memory."""
+    places = set()
+    for folder, _, names in os.walk(_SHARED_MEMORY):
+        for name in names:
+            with contextlib.suppress(OSError):
+                status = Path(folder, name).lstat()
+                places.add((status.st_dev, status.st_ino))
+    return places
 
 
 def _exceeded(launch: dict[str, Any], files: _Files) -> str:

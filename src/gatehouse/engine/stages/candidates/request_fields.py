@@ -6,8 +6,8 @@ guards), and a converted call has no guards."""
 import re
 from typing import Any, Final
 
-from gatehouse.engine.conversation.call import NativeCall
 from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.dialects.openai_responses.native import NATIVE_OPERATIONS
 from gatehouse.engine.exchange import CallRequest, computed_once
 from gatehouse.engine.fields.naming import WITH_ITEMS, Field, guard_of, printable, references, tool_references, uncommon
 from gatehouse.engine.fields.tables import (
@@ -105,9 +105,8 @@ def _judge_fields(x: CallRequest, candidate: Candidate, fields: tuple[Field, ...
     left_out = LEFT_OUT_TOOLS.get(x.call.dialect, frozenset()) if options.left_out else frozenset()
     containers = options.containers
     for field in fields:
-        if field.name == CONTAINER and containers and (own := _only_id(field.value)) in containers:
-            if containers[own] == candidate.provider.id:
-                continue
+        made_by = containers.get(_container_id(field.value)) if containers and field.name == CONTAINER else None
+        if made_by is not None and made_by != candidate.provider.id:
             # The id is valid at the provider that made the container only.
             return _refusal(x, candidate, field, CONTAINER, FieldNotAllowed.because(field, CONTAINER, KEPT_CONTAINER))
         if field.name == FILE_ID and _is_gateway_file(field.value):
@@ -121,7 +120,7 @@ def _judge_fields(x: CallRequest, candidate: Candidate, fields: tuple[Field, ...
                 return _refusal(x, candidate, field, name, FieldNotAllowed.because(field, name, _UNKNOWN))
             continue
         name, guard = guarded
-        if name in left_out:
+        if name in left_out or (made_by is not None and _names_only_id(field.value)):
             continue
         if guard.passes(field.value) or name in allowed or (name.startswith(TOOLS) and ALL_TOOLS in allowed):
             continue
@@ -154,11 +153,16 @@ def _is_gateway_file(value: Any) -> bool:
     return any(type(file_id) is str and _GATEWAY_FILE.match(file_id) for file_id in ids)
 
 
-def _only_id(container: Any) -> str:
-    """Return the id in the value of a field that names a container and nothing else; empty for any other value."""
-    if type(container) is dict and not any(value for name, value in container.items() if name != "id"):
+def _container_id(container: Any) -> str:
+    """Return the id in the value of a field that names a container; empty for any other value."""
+    if type(container) is dict:
         container = container.get("id")
     return container if type(container) is str else ""
+
+
+def _names_only_id(container: Any) -> bool:
+    """Return whether the value of a field names a container and nothing else, for example no skills."""
+    return type(container) is not dict or not any(value for name, value in container.items() if name != "id")
 
 
 def _is_unbound_state(x: CallRequest, field: Field) -> bool:
@@ -166,7 +170,7 @@ def _is_unbound_state(x: CallRequest, field: Field) -> bool:
     guarded = guard_of(field.name, OPENAI_CHAT)
     if guarded is None or guarded[1].passes(field.value):
         return False
-    return guarded[0] in NEVER_ALLOWED or (guarded[0] == PREVIOUS_RESPONSE and not isinstance(x.call, NativeCall))
+    return guarded[0] in NEVER_ALLOWED or (guarded[0] == PREVIOUS_RESPONSE and x.call.dialect not in NATIVE_OPERATIONS)
 
 
 def _unknown(field: Field) -> bool:

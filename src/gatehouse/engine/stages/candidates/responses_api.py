@@ -1,6 +1,5 @@
 """Excludes providers that cannot continue a response, or have no Responses API for a call that needs it."""
 
-from gatehouse.engine.conversation.call import NativeCall
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.dialects.openai_responses.native import NATIVE_OPERATIONS
 from gatehouse.engine.conversation.dialects.openai_responses.tools import read_tools
@@ -14,11 +13,12 @@ from gatehouse.policy.catalog import Candidate
 
 
 def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
-    if not isinstance(x.call, NativeCall):
+    operation = NATIVE_OPERATIONS.get(x.call.dialect)
+    if operation is None:
         return ALLOW
     kind = KINDS.get(candidate.provider.kind)
     if kind is None or not kind.has_responses(candidate.provider.config):
-        if NATIVE_OPERATIONS[x.call.dialect].native_only:
+        if operation.native_only:
             return Refuse(ResponsesApiRequired())
         try:
             DIALECTS[x.call.dialect].refuse_unconvertible(x.call)

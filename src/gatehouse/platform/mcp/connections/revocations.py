@@ -6,11 +6,12 @@ Organizations take turns, and the number of waiting rows of an organization is l
 """
 
 import asyncio
-from typing import Any, Final
+import time
+from typing import Any, Final, Literal
 
 import msgspec
 import structlog
-from sqlalchemy import delete, text
+from sqlalchemy import delete, select, text
 
 from gatehouse.engine.providers.authentication.renewal import NotAvailable
 from gatehouse.foundation.identity import TenantId
@@ -18,7 +19,7 @@ from gatehouse.foundation.secrets.sealing import CannotOpen
 from gatehouse.platform.background.jobs import JOBS, Tools
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.mcp.connections.authorization_servers import AuthorizationServers, Revocation, client_secret
-from gatehouse.platform.mcp.connections.table import RevocationRow, StoredTokens, tokens_context
+from gatehouse.platform.mcp.connections.table import ConnectionRow, RevocationRow, StoredTokens, tokens_context
 from gatehouse.platform.mcp.servers.table import user_oauth_record
 from gatehouse.policy.mcp import McpServerRecord
 
@@ -29,12 +30,14 @@ _FIRST_PAUSE_SECONDS: Final = 30.0
 _MAX_PAUSE_SECONDS: Final = 7_200.0
 #: Maximum number of concurrent revocations, and of those of one organization.
 _MAX_CONCURRENT: Final = 32
+#: A run begins no further requests after this time, so that a slow server does not occupy a worker of jobs.
+_MAX_RUN_SECONDS: Final = 60.0
 _MAX_CONCURRENT_OF_ORGANIZATION: Final = 4
 
 # The time of the next attempt is set before the request, so that a killed process does not repeat it at once.
 _CLAIM: Final = text(
     "UPDATE mcp_revocations r SET attempts = r.attempts + 1,"
-    " due_at = now() + make_interval(secs => least(:pause * 2.0 ^ r.attempts, :max_pause))"
+    " due_at = now() + make_interval(secs => least(:pause * 2.0 ^ least(r.attempts, 20), :max_pause))"
     " FROM tenants t WHERE t.id = r.tenant_id AND r.id IN (SELECT id FROM"
     " (SELECT id, due_at, row_number() OVER (PARTITION BY tenant_id ORDER BY due_at) AS place FROM mcp_revocations"
     " WHERE due_at <= now()) due WHERE place <= :share ORDER BY due_at LIMIT :most)"
@@ -49,8 +52,9 @@ _BOUNDS: Final = {
 
 @JOBS.scheduled("mcp.revoke_tokens", every_seconds=10)
 async def revoke_due(tools: Tools) -> None:
-    """Send all requests that are due."""
-    while True:
+    """Send the requests that are due."""
+    ends_at = time.monotonic() + _MAX_RUN_SECONDS
+    while time.monotonic() < ends_at:
         async with tools.database.service() as session:
             due = (await session.execute(_CLAIM, _BOUNDS)).all()
             await session.commit()
@@ -60,7 +64,11 @@ async def revoke_due(tools: Tools) -> None:
 
 
 async def _revoke(tools: Tools, row: Any) -> None:
-    result = await _result(tools, row)
+    try:
+        result = await _result(tools, row)
+    except Exception:
+        log.exception("mcp_revocation.failed", server_id=str(row.server_id))
+        result = "again"
     if result == "again" and row.attempts < MAX_ATTEMPTS:
         return
     async with tools.database.tenant(TenantId(row.tenant_id)) as session:
@@ -74,7 +82,20 @@ async def _revoke(tools: Tools, row: Any) -> None:
         await change.commit()
 
 
-async def _result(tools: Tools, row: Any) -> Revocation:
+async def _is_connected_again(tools: Tools, row: Any) -> bool:
+    """Return whether the user has connected again since the connection was removed. Some authorization servers would
+    end the new connection too."""
+    query = select(ConnectionRow.id).where(
+        ConnectionRow.server_id == row.server_id, ConnectionRow.user_id == row.user_id,
+        ConnectionRow.client_id == row.user_oauth["client_id"],
+    )  # fmt: skip
+    async with tools.database.tenant(TenantId(row.tenant_id)) as session:
+        return await session.scalar(query) is not None
+
+
+async def _result(tools: Tools, row: Any) -> Literal[Revocation, "connected_again"]:
+    if row.attempts > 1 and await _is_connected_again(tools, row):
+        return "connected_again"
     oauth = user_oauth_record(row.user_oauth, row.sealed_client_secret)
     assert oauth is not None
     server = McpServerRecord(

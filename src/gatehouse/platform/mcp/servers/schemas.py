@@ -1,7 +1,7 @@
 """Bodies of the endpoints of MCP servers."""
 
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field
@@ -9,15 +9,6 @@ from pydantic import Field
 from gatehouse.foundation.http.bodies import Body, ResponseBody, partial
 from gatehouse.platform.routing.kill_switch.schemas import PropagationStatus, Reason
 from gatehouse.policy.mcp import ClientAuthentication, ServerAccess
-
-#: Headers that the gateway or the protocol sets.
-RESERVED_HEADERS: Final = frozenset(
-    {
-        "accept", "accept-encoding", "connection", "content-encoding", "content-length", "content-type", "expect",
-        "host", "keep-alive", "last-event-id", "te", "trailer", "transfer-encoding", "upgrade",
-    }
-)  # fmt: skip
-RESERVED_PREFIX: Final = "mcp-"
 
 Name = Annotated[
     str,

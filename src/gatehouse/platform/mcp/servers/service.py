@@ -20,8 +20,6 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.nodes import other_machines
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.mcp.servers.schemas import (
-    RESERVED_HEADERS,
-    RESERVED_PREFIX,
     Header,
     McpServerUpdate,
     NewMcpServer,
@@ -39,7 +37,7 @@ from gatehouse.platform.mcp.servers.table import (
 )
 from gatehouse.platform.request.ports import Host
 from gatehouse.platform.routing.providers.service import addresses_of, origin
-from gatehouse.policy.mcp import mcp_client_key, mcp_environment_key, mcp_secret_key
+from gatehouse.policy.mcp import is_reserved_header, mcp_client_key, mcp_environment_key, mcp_secret_key
 
 #: Maximum number of MCP servers of an organization.
 MAX_MCP_SERVERS: Final = 200
@@ -238,7 +236,7 @@ def _sealed(
     """Return the name of the header, and the sealed header. Raises `InvalidServerField`."""
     if header is None:
         return None, None
-    if header.name.lower() in RESERVED_HEADERS or header.name.lower().startswith(RESERVED_PREFIX):
+    if is_reserved_header(header.name):
         raise InvalidServerField("header.name", "is a header that the gateway or the protocol sets")
     context = sealing_context(tenant_id, mcp_secret_key(row.id))
     return header.name, sealer.seal(msgspec.json.encode({header.name: header.value}), context=context)
