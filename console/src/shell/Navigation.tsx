@@ -16,7 +16,10 @@ export function Navigation() {
   const list = useRef<HTMLElement>(null);
   const path = useRouterState({ select: (state) => state.location.pathname });
   // The navigation can be longer than the window.
-  useEffect(() => list.current?.querySelector("[aria-current=page]")?.scrollIntoView({ block: "nearest" }), [path, seesAll]);
+  // Newer browsers return a promise, which an effect must not return.
+  useEffect(() => {
+    list.current?.querySelector("[aria-current=page]")?.scrollIntoView({ block: "nearest" });
+  }, [path, seesAll]);
   return (
     <nav ref={list} className={styles["navigation"]} aria-label={navigation.label}>
       <ul className={styles["group"]}>
