@@ -28,7 +28,7 @@ export function Dialog({ open, onClose, title, text, returnTo, persistent = fals
   // mounted.
   const opener = useRef<HTMLElement>(null);
   const wasOpen = useRef(false);
-  if (open && !wasOpen.current) opener.current = document.activeElement === document.body ? null : document.activeElement as HTMLElement;
+  if (open && !wasOpen.current) opener.current = openerOf(document.activeElement);
   wasOpen.current = open;
   const id = useId();
   useEffect(() => {
@@ -67,6 +67,14 @@ export function Dialog({ open, onClose, title, text, returnTo, persistent = fals
       </Base.Portal>
     </Base.Root>
   );
+}
+
+/** Returns the element that gets the focus when a dialog closes. An item of a menu is removed when it opens a dialog, so
+ * it is the button of the menu. */
+function openerOf(focused: Element | null): HTMLElement | null {
+  if (focused === document.body) return null;
+  const menu = focused?.closest("[role=menu]");
+  return (menu ? document.getElementById(menu.getAttribute("aria-labelledby") ?? "") : focused) as HTMLElement | null;
 }
 
 /** The row of buttons at the end of a dialog. */

@@ -10,6 +10,8 @@ from tests.support.engine import TENANT, EngineHarness, completion
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.routing import credentials
+from gatehouse.engine.routing.cooldowns import UNAUTHORIZED_COOLDOWN_SECONDS
+from gatehouse.engine.run import Engine
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.policy.catalog import Candidate, CredentialRecord, ModelRecord, ProviderRecord
@@ -133,6 +135,18 @@ async def test_a_rate_limit_rests_a_credential_for_one_model_and_a_refusal_for_a
     await account.keys(3, model="one/n")
     account.harness.clock.move(5)
     assert "a" not in "".join(await account.keys(6, model="one/n"))
+
+
+async def test_a_refused_credential_rests_in_all_workers_of_a_machine() -> None:
+    account, other = Account(third="disabled"), Account(third="disabled")
+    other.harness.clock = other.harness.ports.clock = account.harness.clock
+    other.harness.ports.shared_cooldowns = account.harness.ports.shared_cooldowns
+    other.harness.engine = Engine(other.harness.ports)
+    account.answers["a"] = (401, {})
+    assert (await account.ask())[1] == "ab"
+    assert [(await other.ask())[1] for _ in range(3)] == ["b"] * 3
+    account.harness.clock.move(UNAUTHORIZED_COOLDOWN_SECONDS)
+    assert {(await other.ask())[1] for _ in range(2)} == {"a", "b"}
 
 
 async def test_the_next_candidate_follows_once_all_credentials_are_refused() -> None:

@@ -368,7 +368,7 @@ async def test_many_servers_are_searched_by_the_server(
     server.sql(
         "INSERT INTO mcp_servers (id, tenant_id, name, url, enabled, access, timeout_ms, server_info, faults)"
         " SELECT gen_random_uuid(), %s, 'aa-' || %s || '-' || lpad(n::text, 3, '0'), 'https://8.8.8.8/mcp', true,"
-        " 'open', 30000, '{}', '{}' FROM generate_series(0, 59) n",
+        " 'open', 30000, '{}', '[]' FROM generate_series(0, 59) n",
         [DEFAULT_TENANT, mark],
     )
     try:

@@ -317,7 +317,9 @@ async def test_outposts_are_listed_and_get_credentials(
     await expect(page.get_by_text("their records are refused")).to_have_count(0)
 
     # Each value is shown with its source.
-    feature, credentials = (settings.locator("dl > div").filter(has_text=name) for name in ("Outposts", "Providers'"))
+    feature, credentials = (
+        settings.locator("dl > div").filter(has_text=name) for name in ("Outposts", "Credentials of")
+    )
     await expect(feature).to_contain_text("Set by the organization.")
     await expect(settings).to_contain_text("Not sent")
     await expect(credentials.get_by_text("Default.", exact=True)).to_be_visible()

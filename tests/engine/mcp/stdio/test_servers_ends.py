@@ -155,6 +155,8 @@ async def test_the_pool_remembers_a_limited_number_of_servers(tmp_path: Path, mo
     # The program ends at once.
     ends = Command(command=("/bin/true",), organizations=("*",))
     pool = ServerPool(Commands(commands={"ends": ends}), tmp_path / "mcp-stdio")
+    # The pool would kill the test's other processes.
+    monkeypatch.setattr(pool, "_kill_strangers", lambda: None)
     pool.start()
     for number in range(6):
         question = wire.Prepare(
@@ -193,9 +195,12 @@ async def test_a_child_of_the_supervisor_without_the_key_is_refused(tmp_path: Pa
         with pytest.raises(NotAuthenticated):
             await prove_worker(secrets.token_bytes(32), reader, writer)
         # A stranger that knows the protocol, but not the key, gets nothing.
-        writer.write(secrets.token_bytes(32))
-        writer.write(wire.framed(wire.Send(number=1, process=1, body=b"{}")))
-        assert await reader.read(100) == b""
+        writer.write(secrets.token_bytes(32) + wire.framed(wire.Send(number=1, process=1, body=b"{}")))
+        try:
+            received = await reader.read(100)
+        except ConnectionError:
+            received = b""
+        assert received == b""
         writer.close()
         await running.wait_for_log("mcp_stdio.stranger")
         # No process shows the key to servers.

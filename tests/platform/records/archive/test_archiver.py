@@ -208,13 +208,16 @@ async def test_the_metric_counts_organizations_whose_last_run_failed(
     platform: RunningPlatform, tenant: Tenant, past, run, archive: Settings
 ) -> None:
     await past(tenant, 100)
-    (archive.gatehouse_home / "archive").write_text("no folder")
+    # A file stands where the organization's folder has to be.
+    place = archive.gatehouse_home / "archive" / "warm" / "usage_records" / str(tenant.id)
+    place.parent.mkdir(parents=True)
+    place.write_text("no folder")
     run(tenant)
     failures = ArchiverFailures()
     await failures.measure(tools_of(platform.host))
     failing = failures.organizations
     assert failing >= 1
-    (archive.gatehouse_home / "archive").unlink()
+    place.unlink()
     assert run(tenant) > 0
     await failures.measure(tools_of(platform.host))
     assert failures.organizations == failing - 1

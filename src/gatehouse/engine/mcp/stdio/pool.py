@@ -211,13 +211,11 @@ class ServerPool:
         if None in known:
             # A launcher whose id is not known yet must not be killed. This is called again soon.
             return
-        for task in Path("/proc/self/task").iterdir():
-            for pid in map(int, (task / "children").read_text().split()):
-                if pid not in known:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-                    with contextlib.suppress(ChildProcessError):
-                        os.waitpid(pid, os.WNOHANG)
+        for pid in _children() - known:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
 
     async def _end_idle(self) -> None:
         while True:
@@ -228,3 +226,13 @@ class ServerPool:
                     task = asyncio.create_task(server.stop(), name="end stdio server")
                     self._ending.add(task)
                     task.add_done_callback(self._ending.discard)
+
+
+def _children() -> set[int]:
+    """Return the ids of this process's children."""
+    children = set[int]()
+    for task in Path("/proc/self/task").iterdir():
+        # A thread can end after it was listed. Another thread then becomes the parent of its children.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            children.update(map(int, (task / "children").read_text().split()))
+    return children

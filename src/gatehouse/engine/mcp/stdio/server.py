@@ -250,7 +250,7 @@ class ServerProcess:
     def _write(self, message: dict[str, object]) -> None:
         process = self._process
         if self.closed or process is None or process.stdin is None or process.stdin.is_closing():
-            raise ServerFailed("process_ended")
+            raise ServerFailed(self._failure or "process_ended")
         if process.stdin.transport.get_write_buffer_size() > _MAX_UNSENT_BYTES:
             # The server does not read its input.
             raise ServerFailed("no_connection_free")
