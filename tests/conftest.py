@@ -14,6 +14,7 @@ import hypothesis
 import pytest
 from argon2 import PasswordHasher
 from httpx2._config import DEFAULT_TIMEOUT_CONFIG
+from structlog.dev import ConsoleRenderer, plain_traceback
 
 from gatehouse.foundation.secrets import passwords
 from gatehouse.foundation.settings import Settings
@@ -30,6 +31,9 @@ clients.create_ssl_context = functools.cache(clients.create_ssl_context)
 
 # A server answers late if other tests use all cores. By default, clients wait for five seconds.
 DEFAULT_TIMEOUT_CONFIG.connect = DEFAULT_TIMEOUT_CONFIG.read = DEFAULT_TIMEOUT_CONFIG.write = 60.0
+
+# By default, the log of an exception contains the local variables of all frames. Large ones take minutes.
+ConsoleRenderer.get_active().exception_formatter = plain_traceback
 
 # A sign-in costs up to eight hashes of 19 MiB each, so hashes in this process are cheaper. Server processes keep the
 # real cost.

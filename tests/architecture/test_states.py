@@ -21,11 +21,9 @@ ASSIGNED: Final = {
     "dlp_input": {"x.call.headers", "x.call.model", "x.call.raw_body", "inspection.action", "inspection.seconds"},
     "dlp_output": {"error.text", "inspection.seconds"},
     "policy_rules": {"sample.facts", "sample.policy_action"},
-    "response_cache": {
-        "collected.lost_parts", "reply.dropped", "reply.events", "x.collected.blocks", "x.collected.lost_parts",
-    },
-    "sampling": {"reply.events", "sample.answer", "sample.texts"},
-}  # fmt: skip
+    "response_cache": {"collected.lost_parts", "x.collected.blocks", "x.collected.lost_parts"},
+    "sampling": {"sample.answer", "sample.texts"},
+}
 
 
 def structs() -> Iterator[type[msgspec.Struct]]:
@@ -61,6 +59,20 @@ def test_no_stage_assigns_to_a_state() -> None:
     modules = {path.stem: assigned(path.read_text("utf-8")) for path in sorted((ENGINE / "stages").rglob("*.py"))}
     assert len(modules) > 20
     assert {name: targets for name, targets in modules.items() if targets} == ASSIGNED
+
+
+def test_a_call_and_a_reply_are_created_with_all_their_values() -> None:
+    """DLP alone replaces values of a call (`ASSIGNED`)."""
+    made = {field for struct in (call.ModelCall, call.NativeCall) for field in struct.__struct_fields__}
+    made |= {"dropped", "events", "exhausted_seconds", "whole_lost_parts"}
+    targets = {
+        (path.stem, target)
+        for package in ("conversation", "providers", "routing")
+        for path in sorted((ENGINE / package).rglob("*.py"))
+        for target in assigned(path.read_text("utf-8"))
+        if target.rpartition(".")[2] in made
+    }
+    assert targets == set()
 
 
 def test_an_assignment_of_a_stage_is_noticed() -> None:

@@ -19,7 +19,7 @@ GROUPS = (pipeline.ARRIVAL, pipeline.MODEL_CALLER, pipeline.CALL, pipeline.ADMIT
 CHECKS = [
     *(step.check for group in GROUPS for step in group),
     *pipeline.CANDIDATE,
-    *pipeline.ANSWER,
+    *(step.check for step in pipeline.ANSWER),
     *pipeline.SETTLE,
     *pipeline.LISTED,
     pipeline.IDENTIFY,
@@ -31,6 +31,8 @@ CHECKS = [
     pipeline.STREAM_GUARD,
     pipeline.STREAM_HOLD,
     pipeline.ERROR_TEXT,
+    pipeline.SENDING,
+    pipeline.TOOL_SENDING,
     pipeline.TOOL_ACCESS,
     pipeline.TOOL_RULES,
     pipeline.RESERVE_TOOL_CALL,
@@ -68,10 +70,10 @@ def raised(module: ModuleType) -> list[str]:
 
 
 def test_all_steps_of_a_call_are_timed() -> None:
-    timing = Timing(lambda: 0.0, 0.0)
+    timing = Timing(lambda: 0.0, 0.0, "auth")
     for group in GROUPS:
         for step in group:
-            timing.part(step.part)
+            timing.end(step.part)
     assert set(timing.header().replace(";dur=0.000", "").split(", ")) == {
         "auth", "limits", "dlp_in", "filters", "route", "budget", "total",
     }  # fmt: skip
@@ -90,18 +92,18 @@ async def test_the_state_of_the_rate_limit_is_in_the_headers_of_the_answer() -> 
 
 def test_a_step_is_timed_until_the_next_step_is_requested() -> None:
     now = 0.0
-    timing = Timing(lambda: now, now)
+    timing = Timing(lambda: now, now, "auth")
     for step in timing.steps([Step(scope.check, "limits"), Step(scope.check, "route"), Step(scope.check, "limits")]):
         now += 1.0 if step.part == "limits" else 5.0
-    assert timing.header() == "limits;dur=2000.000, route;dur=5000.000, total;dur=7000.000"
+    assert timing.header() == "auth;dur=0.000, limits;dur=2000.000, route;dur=5000.000, total;dur=7000.000"
 
 
 def test_the_time_of_a_step_that_refuses_is_not_in_the_header() -> None:
-    timing = Timing(lambda: 1.0, 0.0)
+    timing = Timing(lambda: 1.0, 1.0, "auth")
     steps = timing.steps([Step(scope.check, "limits")])
     assert next(steps).part == "limits"
     steps.close()
-    assert timing.header() == "total;dur=0.000"
+    assert timing.header() == "auth;dur=0.000, total;dur=0.000"
 
 
 def test_the_stages_that_list_models_also_judge_candidates() -> None:

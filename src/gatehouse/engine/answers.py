@@ -56,8 +56,7 @@ def refusal(dialect: Dialect, error: Refusal, exchange: Exchange | None = None) 
         if exchange.admitted is not None and exchange.admitted.reserved is not None:
             headers.update(exchange.admitted.reserved.headers())
         if exchange.timing is not None:
-            exchange.timing.part("refusal")
-            headers[TIMING] = exchange.timing.header()
+            headers[TIMING] = exchange.timing.header("refusal")
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     body = error.body() if isinstance(error, InMaintenance) else dialect.render_error(error)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from types import CoroutineType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -10,16 +10,15 @@ from gatehouse.engine.answers import reply_headers
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.dlp.streams.stream import StreamGuard
 from gatehouse.engine.exchange import Answer, CallRequest
-from gatehouse.engine.pipeline import obey
+from gatehouse.engine.pipeline import Step, obey
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.settling import InFlight, Settlement
 from gatehouse.engine.streaming import AnswerStream
 from gatehouse.engine.timing import HEADER as TIMING
+from gatehouse.engine.timing import timed
 from gatehouse.engine.verdict import ALLOW, Rewrite
 
-#: Inspects a whole answer, and returns a `MaybeVerdict` (`pipeline.ANSWER`).
-Inspection: TypeAlias = Callable[[CallRequest, bytes, Ports], Any]
 #: Returns the guard that inspects a stream, or None if the stream passes unchanged (`pipeline.STREAM_GUARD`).
 Guard: TypeAlias = Callable[[CallRequest, Dialect, Ports], StreamGuard | None]
 
@@ -27,10 +26,11 @@ Guard: TypeAlias = Callable[[CallRequest, Dialect, Ports], StreamGuard | None]
 class Delivery:
     """Delivers the replies of one worker."""
 
-    def __init__(self, ports: Ports, settling: Settlement, inspections: Sequence[Inspection], guard: Guard) -> None:
+    def __init__(self, ports: Ports, settling: Settlement, steps: Sequence[Step], guard: Guard) -> None:
+        """Create the delivery. `steps` inspect a whole answer (`pipeline.ANSWER`)."""
         self._ports = ports
         self._settling = settling
-        self._inspections = inspections
+        self._steps = steps
         self._guard = guard
 
     async def deliver(self, reply: Reply, call_request: CallRequest, request: InFlight) -> Answer:
@@ -54,7 +54,8 @@ class Delivery:
         body = reply.body or b""
         # The provider produced the reply, so it is charged even if an inspection refuses it.
         self._settling.price(reply, exchange)
-        for inspect in self._inspections:
+        steps = self._steps if timing is None else timing.steps(self._steps)
+        for inspect, _ in steps:
             verdict = inspect(call_request, body, self._ports)
             if verdict is not ALLOW:
                 if isinstance(verdict, CoroutineType):
@@ -67,13 +68,10 @@ class Delivery:
                 finally:
                     del verdict
         exchange.outcome, exchange.status = "success", reply.status
-        if timing is not None:
-            timing.part("dlp_out")
         headers = reply_headers(reply, exchange)
         if exchange.cost_text is not None:
             headers["X-Cost-USD"] = exchange.cost_text
-        await self._settling.finish(exchange, request.recorder)
+        await timed(timing, "record", self._settling.finish(exchange, request.recorder))
         if timing is not None:
-            timing.part("record")
             headers[TIMING] = timing.header()
         return Answer(status=reply.status, headers=headers, body=body, exchange=exchange)

@@ -11,9 +11,10 @@ Cacheable      + the cached answer, or its absence      made by `response_cache.
 The states are frozen, and each is made with all its values: no stage fills a field of an earlier state. A value that is
 computed from a call when it is first needed is a function with the decorator `computed_once`.
 
-Three parts of a CallRequest are records, which stages extend, because they are stored no matter which stage ends the
-request: the inspection, the rule events and the sample. DLP replaces texts in the body of the call. Exchange is the
-record of the whole request (docs/decisions/request-path.md).
+Some parts of a CallRequest are records, which stages extend, because they are stored no matter which stage ends the
+request: the inspection, the rule events, the sample, and the policies under which approvals were decided. DLP replaces
+texts in the body, the headers and the model's name of the call. Exchange is the record of the whole request, and
+`mcp.recording.ToolCallState` that of a call of a tool (docs/decisions/request-path.md).
 """
 
 import functools

@@ -57,6 +57,7 @@ from gatehouse.engine.stages.candidates import (
     registry,
     request_fields,
     responses_api,
+    sending,
 )
 from gatehouse.engine.timing import Timing
 from gatehouse.engine.verdict import ALLOW, Hold, Refuse, Verdict
@@ -143,11 +144,14 @@ ADMITTED: Final = (Step(budget.reserve, "budget"), Step(response_cache.look, "bu
 #: 6. The step of `ADMITTED` for a copy that is sent to a shadow. Copies are not answered from the cache.
 RESERVE_COPY: Final = budget.reserve
 
+#: 6. Right before the first byte of each attempt: `check(CallRequest, Candidate, ports)`, which does not wait.
+SENDING: Final = sending.check
+
 #: 6. Instead of a call to the provider: `again(Cacheable)` returns the cached answer, or None.
 CACHED: Final = response_cache.again
 
 #: 7. Before an answer is delivered: `FIRST_CHOICE(Cacheable, Reply)` for the answer of the first candidate, then
-#: `WATCH(CallRequest, Reply)` for every answer. Both collect the blocks of the answer while it is delivered.
+#: `WATCH(CallRequest, Reply)` for every answer. Both return a reply that collects its blocks while it is delivered.
 FIRST_CHOICE: Final = response_cache.watch
 WATCH: Final = sampling.watch
 
@@ -156,19 +160,21 @@ WATCH: Final = sampling.watch
 AWAIT_APPROVAL: Final = dlp_output.await_approval
 STREAM_HOLD: Final = dlp_output.stream_hold
 
-#: 7. For a complete answer: `inspect(CallRequest, body)`. `STREAM_GUARD` inspects a stream, `ERROR_TEXT` the text of a
-#: provider's error.
-ANSWER: Final = (sampling.note_answer, dlp_output.inspect)
+#: 7. For a complete answer: `inspect(CallRequest, body, ports)`. `STREAM_GUARD` inspects a stream, `ERROR_TEXT` the
+#: text of a provider's error.
+ANSWER: Final = (Step(sampling.note_answer, "dlp_out"), Step(dlp_output.inspect, "dlp_out"))
 STREAM_GUARD: Final = dlp_output.guard
 ERROR_TEXT: Final = dlp_output.of_error
 
 #: 4. to 7. For calls of tools: `TOOL_ACCESS` runs first, and again after an approval. Then the arguments pass some
 #: steps of `CALL` (`engine.mcp.calling`), and `TOOL_RULES` evaluates the rules about tools. `RESERVE_TOOL_CALL`
-#: reserves the call right before it is sent; its settlement is in `mcp.calling`. `TOOL_RESULT` inspects the result:
+#: reserves the call right before it is sent; its settlement is in `mcp.calling`. `TOOL_SENDING` is `SENDING` for
+#: requests to MCP servers: `check_sending(Identified, ids, ports)`. `TOOL_RESULT` inspects the result:
 #: `inspect(CallRequest, result, size, ports)`.
 TOOL_ACCESS: Final = tool_access.check
 TOOL_RULES: Final = tool_rules.judge
 RESERVE_TOOL_CALL: Final = budget.reserve_tool_call
+TOOL_SENDING: Final = tool_access.check_sending
 TOOL_RESULT: Final = dlp_output.inspect_tool_result
 
 #: 8. After the end of the request, even if the client has disconnected: `settle(Exchange)`. The record is written next.

@@ -5,7 +5,7 @@ refusals as answers in the client's dialect. Only cancellation and `ClientLeft` 
 recorded, because no client is left to receive an answer.
 """
 
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterator
 from types import CoroutineType
 from typing import Any
 
@@ -37,6 +37,7 @@ from gatehouse.engine.routing.chain import Chooser
 from gatehouse.engine.routing.shadows import Shadows
 from gatehouse.engine.settling import InFlight, Settlement
 from gatehouse.engine.streaming import ApprovalStream
+from gatehouse.engine.timing import timed
 from gatehouse.engine.tool_runs.running import ToolRuns
 from gatehouse.engine.verdict import ALLOW, Hold
 from gatehouse.foundation.errors import Internal, Refusal
@@ -113,12 +114,9 @@ class Engine:
     async def _answer(self, request: InFlight, read: ReadBody | None, on_admitted: OnAdmitted | None) -> Answer:
         exchange, timing = request.exchange, request.exchange.timing
         pipeline.note_caller(await walk(pipeline.MODEL_CALLER, exchange.identified, self.ports, timing), exchange)
-        call_request = await self._read(request, read, on_admitted)
-        steps: Iterable[Step] = self._call_steps
-        if timing is not None:
-            timing.part("body")
-            steps = timing.steps(steps)
-        return await self._proceed(request, call_request, iter(steps))
+        call_request = await timed(timing, "body", self._read(request, read, on_admitted))
+        steps = iter(self._call_steps) if timing is None else timing.steps(self._call_steps)
+        return await self._proceed(request, call_request, steps)
 
     async def _read(self, request: InFlight, read: ReadBody | None, on_admitted: OnAdmitted | None) -> CallRequest:
         """Return the call in the body of the request."""
@@ -158,9 +156,7 @@ class Engine:
                 if call_request_of(x).call.stream and not exchange.stream_awaits_approval:
                     return await self._hold_stream(request, self._proceed(request, x, steps, hold))
                 await self._approved(hold, x)
-        reply = await self._reply(x, exchange)
-        if exchange.timing is not None:
-            exchange.timing.part("provider")
+        reply = await timed(exchange.timing, "provider", self._reply(x, exchange))
         return await self._delivery.deliver(reply, call_request_of(x), request)
 
     async def _approved(self, hold: Hold, x: CallState) -> None:
@@ -193,6 +189,5 @@ class Engine:
                 raise await pipeline.ERROR_TEXT(admitted.call_request, error, self.ports) from None
             exchange.provider_latency_ms = self._settling.since(started)
             if cacheable is not None and exchange.chosen is admitted.chain[0]:
-                pipeline.FIRST_CHOICE(cacheable, reply)
-        pipeline.WATCH(admitted.call_request, reply)
-        return reply
+                reply = pipeline.FIRST_CHOICE(cacheable, reply)
+        return pipeline.WATCH(admitted.call_request, reply)

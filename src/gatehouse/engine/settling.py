@@ -63,8 +63,7 @@ class Settlement:
         if self._ports.traces is not None:
             exchange.trace = self._ports.traces.begin(received)
         if is_requested(identified):
-            exchange.timing = Timing(self._ports.clock.monotonic, received.started)
-            exchange.timing.part("auth")
+            exchange.timing = Timing(self._ports.clock.monotonic, received.started, "auth")
         return InFlight(dialect, exchange, Recorder(self._ports))
 
     async def recorded(self, work: Coroutine[Any, Any, Answer], request: InFlight) -> Answer:

@@ -1,6 +1,6 @@
 """Measures the parts of a request in the gateway, for administrators who request the times (`X-Gateway-Timing`)."""
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Final, TypeVar
 
 from gatehouse.engine.exchange import Identified
@@ -8,6 +8,7 @@ from gatehouse.foundation.identity import CallerKind, Role
 
 #: a step: its check, and the part to which its time is added (`pipeline.Step`)
 S = TypeVar("S", bound=tuple[Any, str])
+T = TypeVar("T")
 
 #: Request header that requests the times, and response header that contains them.
 HEADER: Final = "X-Gateway-Timing"
@@ -25,12 +26,14 @@ class Timing:
 
     __slots__ = ("_last", "_now", "_spent", "_started")
 
-    def __init__(self, now: Callable[[], float], started: float) -> None:
+    def __init__(self, now: Callable[[], float], started: float, part: str) -> None:
+        """Begin with the name of the part that ends now."""
         self._now = now
         self._started = self._last = started
         self._spent: dict[str, float] = {}
+        self.end(part)
 
-    def part(self, name: str) -> None:
+    def end(self, name: str) -> None:
         """End the part `name` now."""
         now = self._now()
         self._spent[name] = self._spent.get(name, 0.0) + now - self._last
@@ -40,13 +43,25 @@ class Timing:
         """Yield the steps. The part of a step ends when the next step is requested."""
         for step in steps:
             yield step
-            self.part(step[1])
+            self.end(step[1])
 
-    def header(self) -> str:
+    async def _timed(self, name: str, work: Coroutine[Any, Any, T]) -> T:
+        result = await work
+        self.end(name)
+        return result
+
+    def header(self, last_part: str | None = None) -> str:
         """Return the times in milliseconds, in the format of `Server-Timing`. `total` is the time since the request
-        arrived."""
+        arrived. If `last_part` is set, this part ends now."""
+        if last_part is not None:
+            self.end(last_part)
         parts = [*self._spent.items(), ("total", self._last - self._started)]
         return ", ".join(f"{name};dur={seconds * 1000:.3f}" for name, seconds in parts)
+
+
+def timed(timing: Timing | None, name: str, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+    """Return `work` as a step whose time is the part `name`. Without a measurement, it is `work` itself."""
+    return work if timing is None else timing._timed(name, work)
 
 
 def is_requested(x: Identified) -> bool:

@@ -28,7 +28,6 @@ from gatehouse.engine.mcp.recording import ToolCallState, record
 from gatehouse.engine.mcp.sessions import UpstreamSessions, owner
 from gatehouse.engine.mcp.upstream import Result, Target, UpstreamFailed
 from gatehouse.engine.ports import Ports, Switches
-from gatehouse.engine.routing.attempts import CredentialRevoked, OutOfTouch
 from gatehouse.engine.stages.calls import (
     attribution,
     content_filters,
@@ -39,6 +38,7 @@ from gatehouse.engine.stages.calls import (
 from gatehouse.engine.stages.calls.tool_access import McpSwitchedOff, UnknownTool
 from gatehouse.engine.stages.calls.tool_rules import ARGUMENTS
 from gatehouse.engine.stages.candidates import overrides
+from gatehouse.engine.stages.candidates.sending import OutOfTouch
 from gatehouse.engine.verdict import ALLOW, Hold, MaybeVerdict, Refuse, Rewrite, Verdict, resolved
 from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
 from gatehouse.policy.mcp import McpServer, McpServerRecord, McpToolRecord
@@ -82,12 +82,7 @@ class ToolCalls:
         ids = (server.id,) if state is None or state.tool is None else (server.id, state.tool.id)
 
         def gate() -> None:
-            if not ports.switches.up_to_date():
-                raise OutOfTouch
-            if ports.switches.mcp_stopped(*ids):
-                raise McpSwitchedOff
-            if not ports.credentials.still_good(x.caller):
-                raise CredentialRevoked
+            pipeline.obey(pipeline.TOOL_SENDING(x, ids, ports))
             if state is not None:
                 state.sent = True
 

@@ -16,7 +16,7 @@ from gatehouse.engine.mcp.upstream import Target
 from gatehouse.engine.ports import Ports, UserTokens
 from gatehouse.engine.providers.authentication.tokens import AccessToken, TokenCache, fetch_token
 from gatehouse.engine.providers.failure import NO_ACCESS_TOKEN
-from gatehouse.engine.routing.attempts import OutOfTouch
+from gatehouse.engine.stages.candidates.sending import OutOfTouch
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.outbound import Outbound, OutboundReply, OutboundRequest

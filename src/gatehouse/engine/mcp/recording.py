@@ -14,8 +14,8 @@ from gatehouse.policy.mcp import McpServerRecord, McpToolRecord
 
 
 class ToolCallState(msgspec.Struct, kw_only=True):
-    """The state of a tool call, from which its record is made. It is filled while the call proceeds. `outcome` is one
-    of `success`, `error`, `refused`, `cancelled`."""
+    """What is known of a tool call, from which its record is made whichever step ends it
+    (docs/decisions/request-path.md). `outcome` is one of `success`, `error`, `refused`, `cancelled`."""
 
     identified: Identified
     server: McpServerRecord

@@ -1,12 +1,13 @@
 """A provider's successful answer, in the client's dialect."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.conversion import lost
 from gatehouse.engine.conversation.sse import Splitter
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers import guess
@@ -62,48 +63,87 @@ class Reply:
     """
 
     __slots__ = (
-        "_call", "_sent_bytes", "_stream", "_upstream", "_usage", "body", "dropped", "events", "exhausted_seconds",
-        "headers", "status", "whole_lost_parts",
+        "_call", "_sent_bytes", "_stream", "_upstream", "_usage", "_whole_lost_parts", "body", "dropped", "events",
+        "exhausted_seconds", "headers", "status",
     )  # fmt: skip
 
-    def __init__(self, status: int, headers: Mapping[str, str], *, body: bytes | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        headers: Mapping[str, str],
+        *,
+        body: bytes | None = None,
+        events: AsyncIterator[bytes] | None = None,
+        usage: Usage | None = None,
+        stream: Stream | None = None,
+        upstream: OutboundReply | None = None,
+        call: ModelCall | None = None,
+        sent_bytes: int = 0,
+        dropped: str = "",
+        lost_parts: tuple[str, ...] = (),
+        exhausted_seconds: float | None = None,
+    ) -> None:
         self.status = status
         self.headers = headers
         self.body = body
-        self.events: AsyncIterator[bytes] | None = None
-        #: the names of the client's fields that the provider did not receive, separated by commas
-        self.dropped = ""
-        #: `lost_parts` of a whole answer
-        self.whole_lost_parts: tuple[str, ...] = ()
+        self.events = events
+        #: the names of the client's fields that the provider did not receive, and of the parts of the answer that the
+        #: client does not receive, separated by commas
+        self.dropped = lost.extended(dropped, lost_parts) if lost_parts else dropped
         #: seconds until the provider's rate limit resets; None if this answer has not exhausted the limit
-        self.exhausted_seconds: float | None = None
-        self._usage: Usage | None = None
-        self._stream: Stream | None = None
-        self._upstream: OutboundReply | None = None
-        self._call: ModelCall | None = None
-        self._sent_bytes = 0
+        self.exhausted_seconds = exhausted_seconds
+        self._usage = usage
+        self._stream = stream
+        self._upstream = upstream
+        self._call = call
+        self._sent_bytes = sent_bytes
+        self._whole_lost_parts = lost_parts
 
     @classmethod
-    def whole(cls, status: int, body: bytes, usage: Usage | None, call: ModelCall, *, sent_bytes: int) -> "Reply":
-        """Return a whole answer to `call`, for which `sent_bytes` were sent to the provider."""
-        reply = cls(status, TEXT if call.answer_form == "text" else JSON, body=body)
-        reply._usage, reply._call, reply._sent_bytes = usage, call, sent_bytes
-        return reply
+    def whole(
+        cls,
+        status: int,
+        body: bytes,
+        usage: Usage | None,
+        call: ModelCall,
+        *,
+        sent_bytes: int,
+        dropped: str = "",
+        lost_parts: tuple[str, ...] = (),
+        exhausted_seconds: float | None = None,
+    ) -> "Reply":
+        """Return a whole answer to `call`, for which `sent_bytes` were sent to the provider. `lost_parts` are the parts
+        of the provider's answer that it lacks."""
+        return cls(
+            status,
+            TEXT if call.answer_form == "text" else JSON,
+            body=body,
+            usage=usage,
+            call=call,
+            sent_bytes=sent_bytes,
+            dropped=dropped,
+            lost_parts=lost_parts,
+            exhausted_seconds=exhausted_seconds,
+        )
 
     @classmethod
     def count(cls, body: bytes, *, estimated: bool) -> "Reply":
         """Return a token count, which costs nothing."""
-        reply = cls(200, {**JSON, COUNTED_BY: "estimate" if estimated else "provider"}, body=body)
-        reply._usage = Usage()
-        return reply
+        return cls(200, {**JSON, COUNTED_BY: "estimate" if estimated else "provider"}, body=body, usage=Usage())
 
     @classmethod
-    async def streaming(cls, upstream: OutboundReply, stream: Stream, call: ModelCall, *, sent_bytes: int) -> "Reply":
+    async def streaming(
+        cls,
+        upstream: OutboundReply,
+        stream: Stream,
+        call: ModelCall,
+        *,
+        sent_bytes: int,
+        headers: Mapping[str, str] = EVENTS,
+        dropped: str = "",
+        exhausted_seconds: float | None = None,
+    ) -> "Reply":
         """Return a stream once its first event has arrived. Raises `ProviderFailed` or `OutboundFailed`."""
-        reply = cls(upstream.status, EVENTS)
-        reply._upstream = upstream
-        reply._stream = stream
-        reply._call, reply._sent_bytes = call, sent_bytes
         chunks = upstream.chunks()
         first = b""
         async for chunk in chunks:
@@ -113,22 +153,44 @@ class Reply:
         else:
             # The stream ended before its first event; this raises if it broke.
             first = stream.end()
-        reply.events = _events(first, chunks, stream, upstream.status)
-        return reply
+        return cls(
+            upstream.status,
+            headers,
+            events=_events(first, chunks, stream, upstream.status),
+            stream=stream,
+            upstream=upstream,
+            call=call,
+            sent_bytes=sent_bytes,
+            dropped=lost.extended(dropped, stream.lost_parts) if stream.lost_parts else dropped,
+            exhausted_seconds=exhausted_seconds,
+        )
 
     @classmethod
-    def again(cls, answer: bytes, *, stream: bool, lost_parts: tuple[str, ...] = ()) -> "Reply":
+    def again(cls, answer: bytes, *, stream: bool, dropped: str = "", lost_parts: tuple[str, ...] = ()) -> "Reply":
         """Return a cached answer, as a body or as a stream's events. `lost_parts` are the parts of the provider's
         answer that it lacks."""
         if not stream:
-            whole = cls(200, JSON, body=answer)
-            whole._usage = Usage()
-            whole.whole_lost_parts = lost_parts
-            return whole
-        reply = cls(200, EVENTS)
-        reply._stream = replayed = _ReplayedStream(lost_parts)
-        reply.events = _replay(answer, replayed)
-        return reply
+            return cls(200, JSON, body=answer, usage=Usage(), dropped=dropped, lost_parts=lost_parts)
+        replayed = _ReplayedStream(lost_parts)
+        return cls(
+            200, EVENTS, events=_replay(answer, replayed), stream=replayed, dropped=dropped, lost_parts=lost_parts
+        )
+
+    def observed(self, observe: Callable[[AsyncIterator[bytes]], AsyncIterator[bytes]]) -> "Reply":
+        """Return this stream with its events passed through `observe`, which must not change them."""
+        assert self.events is not None
+        return Reply(
+            self.status,
+            self.headers,
+            events=observe(self.events),
+            usage=self._usage,
+            stream=self._stream,
+            upstream=self._upstream,
+            call=self._call,
+            sent_bytes=self._sent_bytes,
+            dropped=self.dropped,
+            exhausted_seconds=self.exhausted_seconds,
+        )
 
     def usage(self) -> tuple[Usage, bool]:
         """Return the usage, and whether it is estimated because it was not reported, or because it is not final: the
@@ -146,7 +208,7 @@ class Reply:
     def lost_parts(self) -> tuple[str, ...]:
         """The names of the parts of the provider's answer that the client does not receive. Those of a stream are
         complete at its end."""
-        return self.whole_lost_parts if self._stream is None else self._stream.lost_parts
+        return self._whole_lost_parts if self._stream is None else self._stream.lost_parts
 
     @property
     def finished(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.dialects.token_counts import COUNTING
 from gatehouse.engine.exchange import Admitted, Exchange
@@ -29,10 +30,11 @@ from gatehouse.engine.routing.cooldowns import Cooldowns
 from gatehouse.engine.routing.credentials import Credential, Credentials
 from gatehouse.engine.routing.deployments.load import BUSY_SECONDS, DeploymentLoads, Place
 from gatehouse.engine.routing.failed_attempts import chain_failed, new_attempt
-from gatehouse.engine.stages.candidates.kill_switch import ProviderUnavailable, was_removed
+from gatehouse.engine.stages.candidates.kill_switch import ProviderUnavailable
+from gatehouse.engine.stages.candidates.sending import OutOfTouch
 from gatehouse.engine.timing import milliseconds
 from gatehouse.foundation.deadlines import Deadlines
-from gatehouse.foundation.errors import Refusal, Unauthenticated, Unavailable
+from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.outbound import OutboundTimeout
 from gatehouse.policy.catalog import Candidate
@@ -51,19 +53,6 @@ _CALLS: Final = {
     "openai_completions": complete_text,
     "openai_kept_response": kept_response,
 }
-
-
-class CredentialRevoked(Unauthenticated):
-    code = "credential_revoked"
-    message = "The credential was revoked while the request waited."
-
-
-class OutOfTouch(Unavailable):
-    """The local state of the switches is too old to send a call, because this process was suspended or is overloaded:
-    503."""
-
-    code = "switch_state_unknown"
-    message = "This worker's state of the kill switches is out of date. Try again."
 
 
 class _Target(msgspec.Struct, frozen=True):
@@ -356,25 +345,15 @@ class Attempts:
         exchange: Exchange,
         headers: Mapping[str, str] = tracing.NO_HEADERS,
     ) -> Reply:
-        ports, identified = self._ports, x.call_request.identified
-        switches, credentials, tenant_id = ports.switches, ports.credentials, identified.policy.tenant_id
-
+        ports, call_request = self._ports, x.call_request
+        switches, tenant_id = ports.switches, call_request.identified.policy.tenant_id
         unanswered = len(exchange.unanswered)
-        ask = _CALLS.get(x.call_request.call.dialect, call_provider)
-
-        def still_allowed() -> None:
-            """Check that the permission was not revoked while the request waited. Raises `Refusal`."""
-            if not switches.up_to_date():
-                raise OutOfTouch
-            if switches.switched_off(tenant_id, candidate) or was_removed(x.call_request, candidate):
-                raise ProviderUnavailable
-            if not credentials.still_good(identified.caller):
-                raise CredentialRevoked
+        ask = _CALLS.get(call_request.call.dialect, call_provider)
 
         def gate() -> None:
             """Check the permission again right before the first byte. It is called for each connection that is
             tried."""
-            still_allowed()
+            pipeline.obey(pipeline.SENDING(call_request, candidate, ports))
             exchange.unanswered[unanswered:] = [candidate]
 
         for synchronizations in range(_MAX_SYNCHRONIZATIONS):
@@ -382,11 +361,11 @@ class Attempts:
             try:
                 if synchronizations or exchange.attempts:
                     # If the permission was revoked in the meantime, the attempt ends without a connection.
-                    still_allowed()
+                    pipeline.obey(pipeline.SENDING(call_request, candidate, ports))
                 elif not switches.up_to_date():
                     continue
                 return await ask(
-                    x.call_request.call,
+                    call_request.call,
                     candidate,
                     secret=ports.secrets.open(tenant_id, credential.key, credential.sealed),
                     outbound=ports.outbound,

@@ -45,8 +45,9 @@ class CallShape(msgspec.Struct, gc=False):
     fallbacks: list[str] | None = None
 
 
-def decode_call(dialect: str, body: bytes, shape: type[CallShape]) -> ModelCall:
-    """Return the model call in a client's body. Raises `MalformedCall`, `NestedTooDeep` or `InvalidField`."""
+def decode_call(dialect: str, body: bytes, shape: type[CallShape], **further_fields: Any) -> ModelCall:
+    """Return the model call in a client's body, with `further_fields` of `ModelCall`. Raises `MalformedCall`,
+    `NestedTooDeep` or `InvalidField`."""
     values = decode_object(body)
     read, exact = encode(values), True
     # Most clients write JSON as `encode` does, or with spaces.
@@ -54,13 +55,11 @@ def decode_call(dialect: str, body: bytes, shape: type[CallShape]) -> ModelCall:
         read = body
     elif read.translate(None, _SPACES) != body.translate(None, _SPACES):
         exact = _is_exact(body, read)
-    call = call_of(dialect, values, shape)
-    call.raw_body, call.unchanged_body, call.exact = body, read, exact
-    return call
+    return call_of(dialect, values, shape, raw_body=body, unchanged_body=read, exact=exact, **further_fields)
 
 
-def call_of(dialect: str, values: dict[str, Any], shape: type[CallShape]) -> ModelCall:
-    """Return the model call of a decoded body. Raises `InvalidField`."""
+def call_of(dialect: str, values: dict[str, Any], shape: type[CallShape], **further_fields: Any) -> ModelCall:
+    """Return the model call of a decoded body, with `further_fields` of `ModelCall`. Raises `InvalidField`."""
     if len(values) > MAX_FIELDS:
         raise InvalidField("body", f"The body has more than {MAX_FIELDS} fields.")
     fields = _fields(shape)
@@ -78,6 +77,7 @@ def call_of(dialect: str, values: dict[str, Any], shape: type[CallShape]) -> Mod
         stream=checked.stream or False,
         body=values,
         fallbacks=fallbacks,
+        **further_fields,
     )
 
 

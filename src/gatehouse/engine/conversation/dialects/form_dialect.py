@@ -35,13 +35,17 @@ class FormDialect(PassingOnly):
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         form = read_form(headers.get("content-type"), body)
-        call = call_of(self.name, self._typed(form.values), self.shape)
+        values = self._typed(form.values)
+        answer_form = self.answer_form(values)
+        call = call_of(self.name, values, self.shape, files=form.files, is_form=True, answer_form=answer_form)
         self._check_files(form.files)
         if call.stream:
             raise InvalidField("stream", "`stream`: the answers of this path are not streamed.")
-        call.files = form.files
-        call.is_form = True
         return call
+
+    def answer_form(self, values: Mapping[str, Any]) -> Literal["json", "text"]:
+        """Return the format of the answer to a form with these fields."""
+        return "json"
 
     def _typed(self, values: dict[str, Any]) -> dict[str, Any]:
         for name in self.integers & values.keys():

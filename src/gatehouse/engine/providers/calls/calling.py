@@ -35,7 +35,7 @@ from gatehouse.engine.providers.offers import not_offered
 from gatehouse.engine.providers.quirks import apply_quirks
 from gatehouse.engine.providers.rate_limit_headers import exhausted_seconds
 from gatehouse.engine.providers.registry import KINDS, SPOKEN
-from gatehouse.engine.providers.reply import Reply
+from gatehouse.engine.providers.reply import EVENTS, Reply
 from gatehouse.engine.providers.streams import LOST_REASONING, Converting, Passing, Stream
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest
 from gatehouse.policy.catalog import Candidate
@@ -64,7 +64,6 @@ async def call_provider(
     `ProviderFailed`, and the errors of `gate`."""
     parties = _parties(call, candidate, secret, as_chat=as_chat)
     sent = _request(call, candidate, parties, output_limit)
-    size, stream = sent.size, sent.stream
     endpoint, carrier = _destination(call, candidate, parties, secret, outbound)
     sent_headers = endpoint.headers
     if sent.content_type is not None:
@@ -90,13 +89,9 @@ async def call_provider(
     try:
         if not 200 <= reply.status < 300:
             raise await _failure(parties.kind, reply, call, secret)  # noqa: TRY301 - closed below, as every other failure
-        if stream is None:
-            answer = await _whole_reply(reply, call, candidate, parties, max_response_bytes, sent_bytes=size)
-        else:
-            answer = await _streamed_reply(reply, stream, call, sent_bytes=size)
-        answer.dropped = sent.dropped
-        if answer.lost_parts:
-            answer.dropped = lost.extended(sent.dropped, answer.lost_parts)
+        if sent.stream is None:
+            return await _whole_reply(reply, call, candidate, parties, sent, limit=max_response_bytes)
+        return await _streamed_reply(reply, sent.stream, call, sent)
     except OutboundFailed as error:
         await reply.close()
         raise of_transport(error, reply.status) from None
@@ -107,8 +102,6 @@ async def call_provider(
     except BaseException:
         await reply.close()
         raise
-    answer.exhausted_seconds = exhausted_seconds(reply.headers)
-    return answer
 
 
 def _destination(
@@ -280,17 +273,24 @@ def _limit_fields(limit: int, call: ModelCall, kind: ProviderKind) -> dict[str, 
     return {"max_tokens": limit} if call.body.get("max_tokens") is None else {}
 
 
-async def _streamed_reply(reply: OutboundReply, stream: Stream, call: ModelCall, *, sent_bytes: int) -> Reply:
-    if call.answer_form != "binary":
-        return await Reply.streaming(reply, stream, call, sent_bytes=sent_bytes)
-    check_recording(reply.headers)
-    answer = await Reply.streaming(reply, stream, call, sent_bytes=sent_bytes)
-    answer.headers = recording_headers(reply.headers)
-    return answer
+async def _streamed_reply(reply: OutboundReply, stream: Stream, call: ModelCall, sent: _Sent) -> Reply:
+    headers = EVENTS
+    if call.answer_form == "binary":
+        check_recording(reply.headers)
+        headers = recording_headers(reply.headers)
+    return await Reply.streaming(
+        reply,
+        stream,
+        call,
+        sent_bytes=sent.size,
+        headers=headers,
+        dropped=sent.dropped,
+        exhausted_seconds=exhausted_seconds(reply.headers),
+    )
 
 
 async def _whole_reply(
-    reply: OutboundReply, call: ModelCall, candidate: Candidate, parties: _Parties, limit: int, *, sent_bytes: int
+    reply: OutboundReply, call: ModelCall, candidate: Candidate, parties: _Parties, sent: _Sent, *, limit: int
 ) -> Reply:
     client, spoken, kind = parties.client, parties.spoken, parties.kind
     lost_parts: tuple[str, ...] = ()
@@ -321,9 +321,16 @@ async def _whole_reply(
                 )
     except NotConvertible:
         raise ProviderFailed("bad_reply", status=reply.status) from None
-    whole = Reply.whole(reply.status, body, usage, call, sent_bytes=sent_bytes)
-    whole.whole_lost_parts = lost_parts
-    return whole
+    return Reply.whole(
+        reply.status,
+        body,
+        usage,
+        call,
+        sent_bytes=sent.size,
+        dropped=sent.dropped,
+        lost_parts=lost_parts,
+        exhausted_seconds=exhausted_seconds(reply.headers),
+    )
 
 
 def _edited(body: bytes, call: ModelCall, candidate: Candidate) -> bytes:

@@ -5,7 +5,7 @@ from gatehouse.engine.exchange import NO_CONTEXT, HostContext, Identified, Recei
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.callers import rate_limit
 from gatehouse.engine.verdict import Refuse
-from gatehouse.foundation.errors import Forbidden, Refusal, Unauthenticated
+from gatehouse.foundation.errors import Forbidden, Refusal, Unauthenticated, Unavailable
 from gatehouse.foundation.identity import Caller
 
 
@@ -14,27 +14,33 @@ class NoTenant(Forbidden):
 
 
 async def identify(x: Received, ports: Ports, scope: str, host: HostContext = NO_CONTEXT) -> Identified | Refuse:
-    """Return the caller with the policy of their organization, or a refusal: `Unauthenticated`, `NoTenant`, or
-    `RateLimited` for an address with too many failed attempts. `scope` is the scope that the call needs;
-    `stages.callers.scope` checks it."""
+    """Return the caller with the policy of their organization, or a refusal: `Unauthenticated`, `NoTenant`,
+    `Unavailable` if the policy cannot be loaded, or `RateLimited` for an address with too many failed attempts.
+    `scope` is the scope that the call needs; `stages.callers.scope` checks it."""
     try:
         caller = ports.credentials.identify(x)
     except Unauthenticated as error:
         return await _counted(error, x, None, ports)
     if caller.tenant_id is None:
         return await _counted(NoTenant(), x, caller, ports)
-    policy = await ports.policies.current(caller.tenant_id)
+    try:
+        policy = await ports.policies.current(caller.tenant_id)
+    except Unavailable as error:
+        return Refuse(error)
     return Identified(received=x, caller=caller, policy=policy, scope=scope, host=host)
 
 
 async def identify_known(
     x: Received, caller: Caller, ports: Ports, scope: str, host: HostContext = NO_CONTEXT
 ) -> Identified | Refuse:
-    """Return a caller that the host has identified, with the policy of their organization, or the refusal `NoTenant`.
-    The credential is checked again before each attempt."""
+    """Return a caller that the host has identified, with the policy of their organization, or a refusal: `NoTenant` or
+    `Unavailable`. The credential is checked again before each attempt."""
     if caller.tenant_id is None:
         return Refuse(NoTenant())
-    policy = await ports.policies.current(caller.tenant_id)
+    try:
+        policy = await ports.policies.current(caller.tenant_id)
+    except Unavailable as error:
+        return Refuse(error)
     return Identified(received=x, caller=caller, policy=policy, scope=scope, host=host)
 
 

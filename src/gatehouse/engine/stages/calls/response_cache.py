@@ -7,6 +7,7 @@ restores the values of the current request's labels.
 
 import hashlib
 from collections.abc import AsyncIterator, Coroutine
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +19,8 @@ from gatehouse.engine.exchange import Admitted, Cacheable, CachedAnswer, CallReq
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, dropped_fields
 from gatehouse.engine.stages.candidates.kill_switch import was_removed
-from gatehouse.engine.verdict import ALLOW, Verdict
+from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
+from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.secrets.owned_ids import CONTAINER_PREFIX
 
 #: Largest request that is looked up and largest answer that is stored. Hashing or sealing larger ones would delay other
@@ -57,7 +59,11 @@ async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict | Cacheable:
     key = _key(x)
     entry = None if "no-cache" in directives else await ports.cache.get(key)
     cached = None
-    if entry is not None and await _may_still(x, ports):
+    try:
+        is_permitted = entry is not None and await _may_still(x, ports)
+    except Unavailable as error:
+        return Refuse(error)
+    if entry is not None and is_permitted:
         names, _, answer = entry.partition(_SEPARATOR)
         cached = CachedAnswer(answer, tuple(filter(None, names.decode().split(","))))
     return Cacheable(admitted=x, key=key, seconds=seconds, cached=cached, collected=CollectedAnswer())
@@ -68,20 +74,19 @@ def again(x: Cacheable) -> Reply | None:
     if x.cached is None:
         return None
     call, (answer, lost_parts) = x.admitted.call_request.call, x.cached
-    reply = Reply.again(answer, stream=call.stream, lost_parts=lost_parts)
-    reply.dropped = lost.extended(dropped_fields(call, x.admitted.chain[0]), lost_parts)
-    return reply
+    dropped = dropped_fields(call, x.admitted.chain[0])
+    return Reply.again(answer, stream=call.stream, dropped=dropped, lost_parts=lost_parts)
 
 
-def watch(x: Cacheable, reply: Reply) -> None:
+def watch(x: Cacheable, reply: Reply) -> Reply:
     """Collect the answer of the first choice of the route while it is delivered. The answer of a fallback is not
     cached, because another provider gave it."""
     if reply.status != 200:
-        return
+        return reply
     if reply.events is None:
         x.collected.blocks, x.collected.lost_parts = [reply.body or b""], reply.lost_parts
-    else:
-        reply.events = _noted(reply.events, reply, x.collected)
+        return reply
+    return reply.observed(partial(_noted, reply=reply, collected=x.collected))
 
 
 def keep(x: Exchange, ports: Ports) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -79,12 +80,13 @@ def _has_text(call: ModelCall) -> bool:
     return TRAITS[call.dialect].has_output_text
 
 
-def watch(x: CallRequest, reply: Reply) -> None:
+def watch(x: CallRequest, reply: Reply) -> Reply:
     """Collect the events of a stream while they arrive."""
     sample = x.sample
-    if sample is not None and sample.texts and reply.events is not None and _has_text(x.call):
-        sample.answer = []
-        reply.events = _noted(reply.events, sample)
+    if sample is None or not sample.texts or reply.events is None or not _has_text(x.call):
+        return reply
+    sample.answer = []
+    return reply.observed(partial(_noted, sample=sample))
 
 
 async def _noted(events: AsyncIterator[bytes], sample: CallSample) -> AsyncIterator[bytes]:

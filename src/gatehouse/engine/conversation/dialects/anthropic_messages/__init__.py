@@ -25,6 +25,12 @@ _LOST_THINKING: Final[Mapping[str, None]] = {content.LOST_THINKING: None}
 BETA = "anthropic-beta"
 
 
+def passed_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the client's headers that are passed to a provider of Anthropic's dialects."""
+    beta = headers.get(BETA)
+    return NO_HEADERS if beta is None else {BETA: beta}
+
+
 def forwarded(call: ModelCall, model: str) -> tuple[dict[str, Any], Mapping[str, None]]:
     """Return the body for a provider, without the thinking of other models, which Anthropic's models would refuse, and
     the names of the content that is left out."""
@@ -59,11 +65,7 @@ class AnthropicMessages:
     }
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
-        call = decode_call(self.name, body, MessagesShape)
-        beta = headers.get(BETA)
-        if beta is not None:
-            call.headers = {BETA: beta}
-        return call
+        return decode_call(self.name, body, MessagesShape, headers=passed_headers(headers))
 
     def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
         request.prepend_instructions(body, text)

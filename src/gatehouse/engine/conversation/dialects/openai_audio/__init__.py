@@ -17,7 +17,7 @@ from gatehouse.engine.conversation.usage import Usage
 from gatehouse.foundation.errors import Refusal
 
 #: the formats of a transcription that are plain text; all others are JSON
-_TEXT_FORMATS: Final = frozenset({"text", "srt", "vtt"})
+_TEXT_FORMATS: Final = ("text", "srt", "vtt")
 #: maximum length of the text to be spoken, in characters
 MAX_SPEECH_CHARACTERS: Final = 100_000
 
@@ -42,11 +42,8 @@ class _Recordings(FormDialect):
     required_file = "file"
     file_names = frozenset({"file"})
 
-    def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
-        call = super().decode(body, headers)
-        if call.body.get("response_format") in _TEXT_FORMATS:
-            call.answer_form = "text"
-        return call
+    def answer_form(self, values: Mapping[str, Any]) -> Literal["json", "text"]:
+        return "text" if values.get("response_format") in _TEXT_FORMATS else "json"
 
     def check_reply(self, body: bytes) -> Usage | None:
         return usage_of(decode(_transcript, body).usage)
@@ -81,8 +78,7 @@ class OpenAISpeech(PassingOnly):
         call = super().decode(body, headers)
         if call.body.get("stream_format") not in {None, "audio"}:
             raise InvalidField("stream_format", "`stream_format` must be `audio`.")
-        call.answer_form = "binary"
-        return call
+        return msgspec.structs.replace(call, answer_form="binary")
 
     def check_reply(self, body: bytes) -> None:
         return None

@@ -13,7 +13,7 @@ from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.decoding.bodies import decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS, Dialect
-from gatehouse.engine.conversation.dialects.anthropic_messages import BETA, AnthropicMessages, forwarded
+from gatehouse.engine.conversation.dialects.anthropic_messages import AnthropicMessages, forwarded, passed_headers
 from gatehouse.engine.conversation.dialects.anthropic_messages.shape import MessagesShape
 from gatehouse.engine.conversation.dialects.openai_responses import OpenAIResponses
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
@@ -52,11 +52,7 @@ class AnthropicTokenCount:
     _calls: Dialect = AnthropicMessages()
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
-        call = _not_streamed(decode_call(self.name, body, _MessagesCountShape))
-        beta = headers.get(BETA)
-        if beta is not None:
-            call.headers = {BETA: beta}
-        return call
+        return _not_streamed(decode_call(self.name, body, _MessagesCountShape, headers=passed_headers(headers)))
 
     def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
         self._calls.prepend_instructions(body, text)
