@@ -3,6 +3,7 @@
 import sys
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
+from functools import partial
 from types import FrameType, SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,11 +11,21 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
+from gatehouse.engine.mcp import listing
 from gatehouse.engine.mcp.definitions import read_definition
 from gatehouse.engine.mcp.errors import InvalidParams
-from gatehouse.engine.mcp.listing import MAX_PAGE_BYTES, MAX_PAGE_TOOLS, full_name, page, split_name
+from gatehouse.engine.mcp.listing import MAX_PAGE_BYTES, MAX_PAGE_TOOLS, callable_tools, full_name, split_name
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
-from gatehouse.policy.mcp import McpAccessRecord, McpServer, McpServerRecord, McpToolRecord, compile_mcp_servers
+from gatehouse.policy.mcp import (
+    McpAccessRecord,
+    McpServer,
+    McpServerRecord,
+    McpToolRecord,
+    McpUserOAuthRecord,
+    compile_mcp_servers,
+)
+
+page = partial(listing.page, has_approvals=True)
 
 USER = uuid4()
 CALLER = Caller(kind=CallerKind.USER, tenant_id=TenantId(uuid4()), user_id=USER)
@@ -129,6 +140,15 @@ def test_tools_without_access_and_switched_off_ones_are_not_listed() -> None:
         server("z", ["x", "y"]),
     ]
     assert pages(compiled(*records), stopping(records[4].id, records[5].tools[0].id)) == [["one__y", "open__x", "z__y"]]
+
+
+def test_a_server_with_accounts_of_users_lists_nothing_for_a_caller_without_a_user() -> None:
+    oauth = McpUserOAuthRecord(client_id="c", authorization_url="https://a", token_url="https://a", sealed_secret=None)
+    servers = compiled(server("a", ["x"], user_oauth=oauth), server("b", ["x"]))
+    client = Caller(kind=CallerKind.OAUTH_CLIENT, tenant_id=CALLER.tenant_id, client_id=uuid4())
+    for caller, names in ((CALLER, ["a", "b"]), (client, ["b"])):
+        listed = callable_tools(servers, caller, stopping(), has_approvals=True)
+        assert [entry.record.name for entry, _ in listed] == names
 
 
 @pytest.mark.parametrize(("has_full_names", "most_calls_per_tool"), [(False, 6), (True, 12)])

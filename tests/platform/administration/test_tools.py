@@ -14,7 +14,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.engine.mcp.errors import InvalidParams
 from gatehouse.platform.administration import tool_server
 from gatehouse.platform.administration.contents import FAMILIES
-from gatehouse.platform.administration.tools import Operation, operations
+from gatehouse.platform.administration.tools import PREFIXES, Operation, operations
 from gatehouse.platform.worker.app import administration
 
 PATH = "/api/mcp"
@@ -24,6 +24,16 @@ PATH = "/api/mcp"
 def tools() -> dict[str, Operation]:
     app, _ = administration()
     return operations(app.openapi(), FAMILIES)
+
+
+def test_only_aliases_of_a_path_have_the_same_name() -> None:
+    endpoints: dict[str, set[Any]] = {}
+    for router in FAMILIES:
+        for route in router.routes:
+            if isinstance(route, APIRoute) and route.path.startswith(PREFIXES):
+                endpoints.setdefault(route.name, set()).add(route.endpoint)
+    assert len(endpoints) > 200
+    assert {name for name, functions in endpoints.items() if len(functions) > 1} == set()
 
 
 @pytest.fixture

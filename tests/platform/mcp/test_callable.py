@@ -41,6 +41,21 @@ async def test_a_person_reads_the_tools_that_agents_of_this_person_may_call(tena
         assert (await read(tenant.user))["servers"] == ["calendar"]
 
 
+async def test_tools_whose_calls_are_always_refused_are_not_listed(platform: RunningPlatform, tenant: Tenant) -> None:
+    async with scripted_server() as upstream:
+        upstream.tools = [tool("forecast", "The weather."), tool("warn", "Warns.")]
+        server = await register(tenant, upstream.url, access="open")
+        row = next(row for row in await tools(tenant, server["id"]) if row["name"] == "warn")
+        path = f"{BASE}/{server['id']}/tools/{row['id']}"
+        (await tenant.admin.client.patch(path, json={"approval_required": True})).raise_for_status()
+        flag = "/api/v1/admin/org/feature-flags/human_in_loop"
+        for enabled, names in ((False, ["forecast"]), (True, ["forecast", "warn"])):
+            (await tenant.admin.client.patch(flag, json={"enabled": enabled})).raise_for_status()
+            listed = (await send(tenant.user.client, "weather", "tools/list")).json()["result"]["tools"]
+            assert [entry["name"] for entry in listed] == names
+            assert [row["name"] for row in (await read(tenant.user))["tools"]] == names
+
+
 async def test_only_signed_in_persons_read_their_own_organization(platform: RunningPlatform, tenant: Tenant) -> None:
     async with scripted_server() as upstream:
         server = await register(tenant, upstream.url)

@@ -5,7 +5,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import quote
 from uuid import UUID
 
@@ -13,7 +13,7 @@ import msgspec
 
 from gatehouse.engine.mcp.errors import AccountsElsewhere, McpUserRequired, StdioOff
 from gatehouse.engine.mcp.upstream import Target
-from gatehouse.engine.ports import Ports, UserTokens
+from gatehouse.engine.ports import Ports, Secrets, StdioServers, UserTokens
 from gatehouse.engine.providers.authentication.tokens import AccessToken, TokenCache, fetch_token
 from gatehouse.engine.providers.failure import NO_ACCESS_TOKEN
 from gatehouse.engine.stages.candidates.sending import OutOfTouch
@@ -31,6 +31,19 @@ from gatehouse.policy.mcp import (
 _SECRET: Final = "client_secret"  # noqa: S105 - the name of a field
 
 
+class UpstreamPorts(Protocol):
+    """The ports that requests to MCP servers need."""
+
+    @property
+    def outbound(self) -> Outbound: ...
+    @property
+    def secrets(self) -> Secrets: ...
+    @property
+    def stdio(self) -> StdioServers | None: ...
+    @property
+    def user_tokens(self) -> UserTokens | None: ...
+
+
 class UpstreamCredentials:
     """The access tokens of one worker. A token is used for one server of one organization only."""
 
@@ -40,7 +53,7 @@ class UpstreamCredentials:
 
     def target(
         self,
-        ports: Ports,
+        ports: UpstreamPorts,
         tenant_id: TenantId,
         server: McpServerRecord,
         user_id: UUID | None,
@@ -71,7 +84,7 @@ class UpstreamCredentials:
         return Target(record=server, revision=server.revision, header=header, outbound=outbound, gate=gate)
 
 
-def refusal_of_host(ports: Ports, tenant_id: TenantId, server: McpServerRecord) -> Refusal | None:
+def refusal_of_host(ports: UpstreamPorts, tenant_id: TenantId, server: McpServerRecord) -> Refusal | None:
     """Return the refusal of all calls to a server that this host cannot call, or None."""
     if server.user_oauth is not None and ports.user_tokens is None:
         return AccountsElsewhere()
@@ -88,7 +101,7 @@ async def require_connection(ports: Ports, tenant_id: TenantId, user_id: UUID | 
         await user_tokens.get(tenant_id, user, server)
 
 
-def _user(ports: Ports, user_id: UUID | None) -> tuple[UserTokens, UUID]:
+def _user(ports: UpstreamPorts, user_id: UUID | None) -> tuple[UserTokens, UUID]:
     if ports.user_tokens is None:
         raise AccountsElsewhere
     if user_id is None:

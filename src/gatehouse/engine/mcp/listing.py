@@ -37,48 +37,51 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def page(
-    servers: Iterable[McpServer], caller: Caller, switches: Switches, cursor: Any, *, has_full_names: bool
+    servers: Iterable[McpServer],
+    caller: Caller,
+    switches: Switches,
+    cursor: Any,
+    *,
+    has_full_names: bool,
+    has_approvals: bool,
 ) -> dict[str, Any]:
     """Return a page of the tools that `tools/call` would call now, by server and name. `servers` are in the order of
-    their names. `cursor` is that of the previous page, or None. Raises `InvalidParams`."""
+    their names. `cursor` is that of the previous page, or None. `has_approvals`: persons can approve calls. Raises
+    `InvalidParams`."""
     definitions: list[bytes] = []
     size = 0
     last: tuple[str, str] | None = None
-    for server, tool, name in _callable(servers, caller, switches, _position(cursor), has_full_names=has_full_names):
+    after = _position(cursor)
+    present = (server for server in servers if server.record.name >= after[0])
+    for server, tool in callable_tools(present, caller, switches, has_approvals=has_approvals):
+        server_name = server.record.name
+        if (server_name, tool.name) <= after or (has_full_names and not is_offered(server_name, tool.name)):
+            continue
         if len(definitions) == MAX_PAGE_TOOLS or size > MAX_PAGE_BYTES:
             assert last is not None
             return {"tools": _joined(definitions), "nextCursor": _cursor(*last)}
         definition = for_agents(tool.definition)
         if has_full_names:
-            definition = renamed(definition, tool.name, name)
+            definition = renamed(definition, tool.name, full_name(server_name, tool.name))
         encoded = definition.encode()
         definitions.append(encoded)
         size += len(encoded)
-        last = server, tool.name
+        last = server_name, tool.name
     return {"tools": _joined(definitions)}
 
 
-def _callable(
-    servers: Iterable[McpServer],
-    caller: Caller,
-    switches: Switches,
-    after: tuple[str, str],
-    *,
-    has_full_names: bool,
-) -> Iterator[tuple[str, McpToolRecord, str]]:
-    """Yield the name of the server, the tool, and the tool's name at this path."""
+def callable_tools(
+    servers: Iterable[McpServer], caller: Caller, switches: Switches, *, has_approvals: bool
+) -> Iterator[tuple[McpServer, McpToolRecord]]:
+    """Yield the tools whose calls are not refused whatever their arguments are. A server with accounts of users serves
+    no caller without a user, and a tool that needs an approval cannot be called while approvals are switched off."""
     for server in servers:
-        server_name = server.record.name
-        if server_name < after[0] or switches.mcp_stopped(server.record.id):
+        record = server.record
+        if switches.mcp_stopped(record.id) or (record.user_oauth is not None and caller.user_id is None):
             continue
-        prefix = full_name(server_name, "") if has_full_names else ""
         for tool in server.permitted(caller):
-            if server_name == after[0] and tool.name <= after[1]:
-                continue
-            if has_full_names and not is_offered(server_name, tool.name):
-                continue
-            if not switches.mcp_stopped(tool.id):
-                yield server_name, tool, prefix + tool.name
+            if not switches.mcp_stopped(tool.id) and (has_approvals or not tool.approval_required):
+                yield server, tool
 
 
 def is_offered(server: str, tool: str) -> bool:

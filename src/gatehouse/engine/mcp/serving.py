@@ -26,6 +26,7 @@ from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.callers.maintenance import InMaintenance
 from gatehouse.engine.stages.callers.scope import ScopeMissing
 from gatehouse.engine.stages.calls.tool_access import McpSwitchedOff, UnknownTool
+from gatehouse.engine.stages.calls.tool_rules import has_approvals
 from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
 from gatehouse.policy.mcp import McpServer
 
@@ -131,7 +132,14 @@ class ToolServer:
         else:
             servers = (server,)
         cursor = message.params.get("cursor")
-        return listing.page(servers, x.caller, self._ports.switches, cursor, has_full_names=server is None)
+        return listing.page(
+            servers,
+            x.caller,
+            self._ports.switches,
+            cursor,
+            has_full_names=server is None,
+            has_approvals=has_approvals(x.policy),
+        )
 
     async def _call(
         self, x: Identified, server: McpServer | None, message: ClientMessage

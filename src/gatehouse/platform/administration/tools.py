@@ -23,7 +23,7 @@ Check: TypeAlias = Callable[[Caller], Awaitable[Caller]]
 
 #: path prefixes of the operations that are tools. The others are calls of models, sign-in, and the protocols of other
 #: programs (SCIM, OpenID, outposts).
-_PREFIXES: Final = ("/api/admin/", "/api/v1/", "/api/alerts", "/v1/audit/", "/v1/platform/")
+PREFIXES: Final = ("/api/admin/", "/api/v1/", "/api/alerts", "/v1/audit/", "/v1/platform/")
 #: phrases in the description of a field that contains a secret. An operation whose response has such a field is not a
 #: tool, because agents give the results of tools to models.
 _SECRET_PHRASES: Final = ("shown only once", "only this response contains it")
@@ -114,7 +114,7 @@ def operations(document: Document, routers: Iterable[APIRouter]) -> dict[str, Op
     tools: dict[str, Operation] = {}
     for router in routers:
         for route in router.routes:
-            if isinstance(route, APIRoute) and route.path.startswith(_PREFIXES):
+            if isinstance(route, APIRoute) and route.path.startswith(PREFIXES):
                 for method in sorted(route.methods or ()):
                     operation = _operation(document, route, method)
                     if operation is not None:

@@ -34,6 +34,7 @@ MODULES: Final = (
     "gatehouse.platform.records.archive.jobs",
     "gatehouse.platform.operations.webhooks.delivering",
     "gatehouse.platform.mcp.connections.revocations",
+    "gatehouse.platform.mcp.tools.watching",
 )
 
 #: The listeners that receive the events of the outbox.

@@ -17,6 +17,7 @@ from gatehouse.engine.verdict import ALLOW, ApprovalResult, Ask, Hold, Refuse, V
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.policy.rules.conditions import TOOL_CALL
 from gatehouse.policy.rules.evaluation import context_of, decide
+from gatehouse.policy.snapshot import Snapshot
 
 #: Field of the body in which the stages see the arguments. Topic filters inspect this field. The name is not `input` or
 #: `text`, because stages treat these specially.
@@ -66,7 +67,7 @@ def _by_rules(x: CallRequest, called: CalledTool) -> Verdict:
     rule = ruling.decisive
     if rule is None or ruling.action in {"ALLOW", "LOG"}:
         return ALLOW
-    if ruling.action == "REQUIRE_APPROVAL" and _has_approvals(x):
+    if ruling.action == "REQUIRE_APPROVAL" and has_approvals(x.identified.policy):
         return approval_hold(x, rule, x.call.model)
     return Refuse(violation(rule))
 
@@ -74,7 +75,7 @@ def _by_rules(x: CallRequest, called: CalledTool) -> Verdict:
 def _by_tool(x: CallRequest, called: CalledTool) -> Verdict:
     """Return the verdict for a tool whose calls require an approval. An approval for a policy rule covers this too,
     because it approves the same call."""
-    if not _has_approvals(x):
+    if not has_approvals(x.identified.policy):
         return Refuse(
             ToolNotApproved(
                 "Calls of this tool require an approval, but approvals are switched off in this organization"
@@ -99,5 +100,6 @@ def _by_tool(x: CallRequest, called: CalledTool) -> Verdict:
     return Hold(Ask(reason=f"calls of {x.call.model} require an approval"), refusal, settled)
 
 
-def _has_approvals(x: CallRequest) -> bool:
-    return x.identified.policy.feature_flags.get("human_in_loop", False)
+def has_approvals(policy: Snapshot) -> bool:
+    """Return whether persons can approve calls in this organization."""
+    return policy.feature_flags.get("human_in_loop", False)

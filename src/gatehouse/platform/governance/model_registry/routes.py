@@ -65,7 +65,7 @@ async def register_model(
 
 
 @router.post(_BASE + "/discover", response_model=Discovered)
-async def discover_models(caller: Admin, body: DiscoveryBody, change: Changing) -> Discovered:
+async def register_discovered_models(caller: Admin, body: DiscoveryBody, change: Changing) -> Discovered:
     """Adds a draft for every called model that is not in the registry. `dry_run` only lists them."""
     return await discovery.discover(change, body)
 

@@ -2,6 +2,9 @@
 
 import msgspec
 
+from gatehouse.engine.mcp.credentials import refusal_of_host
+from gatehouse.engine.mcp.listing import callable_tools
+from gatehouse.engine.stages.calls.tool_rules import has_approvals
 from gatehouse.foundation.http.lists import OffsetWindow
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.mcp.callable.schemas import CallableTool, CallableTools
@@ -16,21 +19,24 @@ async def list_page(
     of the tool's name."""
     assert caller.tenant_id is not None
     policy = await host.ports.policies.current(caller.tenant_id)
-    servers: list[str] = []
-    callable_tools: list[tuple[str, McpToolRecord]] = []
-    for name, compiled in policy.mcp_servers.items():
-        if host.ports.switches.mcp_stopped(compiled.record.id):
-            continue
-        tools = [tool for tool in compiled.permitted(caller) if not host.ports.switches.mcp_stopped(tool.id)]
-        if tools:
-            servers.append(name)
-        if server in {None, name}:
-            callable_tools += [(name, tool) for tool in tools if (search or "").lower() in tool.name.lower()]
-    page = callable_tools[window.offset : window.offset + window.limit]
+    ports = host.ports
+    present = (
+        compiled
+        for compiled in policy.mcp_servers.values()
+        if refusal_of_host(ports, caller.tenant_id, compiled.record) is None
+    )
+    tools = [
+        (compiled.record.name, tool)
+        for compiled, tool in callable_tools(present, caller, ports.switches, has_approvals=has_approvals(policy))
+    ]
+    servers = list(dict.fromkeys(name for name, _ in tools))
+    text = (search or "").lower()
+    selected = [(name, tool) for name, tool in tools if server in {None, name} and text in tool.name.lower()]
+    page = selected[window.offset : window.offset + window.limit]
     return CallableTools(
         tools=[_shown(name, tool) for name, tool in page],
         servers=servers,
-        total=len(callable_tools),
+        total=len(selected),
         limit=window.limit,
         offset=window.offset,
     )

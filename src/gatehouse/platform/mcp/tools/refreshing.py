@@ -54,10 +54,12 @@ async def refresh(transactions: SplitTransactions, host: Host, server_id: UUID |
             raise McpServerNotFound
         if server.record != record:
             raise McpServerChanged
-        return await _store(change, server, discovered)
+        return await store_discovered(change, server, discovered)
 
 
-async def _store(change: Change, server: McpServerRow, discovered: Discovered) -> Refreshed:
+async def store_discovered(change: Change, server: McpServerRow, discovered: Discovered) -> Refreshed:
+    """Store the tools of a server, and put new and changed tools into quarantine. `server` is locked. If nothing has
+    changed, only the time is stored if the change has no caller, so that the audit log has no event without news."""
     names: dict[str, list[str]] = {"added": [], "changed": [], "missing": [], "returned": []}
     definitions, unchanged, now = dict(discovered.definitions), 0, utc_now()
     for row in await locked_tools(change.session, server.id):
@@ -84,12 +86,12 @@ async def _store(change: Change, server: McpServerRow, discovered: Discovered) -
         )  # fmt: skip
         change.session.add(row)
         change.touch("mcp_switch", row.id)
-    server.assign(
-        {
-            "revision": discovered.revision, "server_info": discovered.server_info, "faults": discovered.faults,
-            "refreshed_at": now,
-        }
-    )  # fmt: skip
+    values = {"revision": discovered.revision, "server_info": discovered.server_info, "faults": discovered.faults}
+    server.refreshed_at = now
+    if change.caller is None and not any(names.values()) and not server.differing(values):
+        await change.session.flush()
+        return Refreshed(server=McpServer.model_validate(server), unchanged=unchanged, **names)
+    server.assign(values)
     recorded = {kind: tools[:_MAX_RECORDED] for kind, tools in names.items() if tools}
     counts = {kind: len(tools) for kind, tools in names.items()}
     change.record(
