@@ -32,6 +32,10 @@ class Vendor:
         self.running = self.most = 0
 
     async def behave(self, connection: Connection) -> None:
+        if not connection.head.startswith("POST"):
+            # The platform checks the health of providers while the tests run.
+            await connection.answer(b'{"object": "list", "data": []}')
+            return
         key = connection.headers["authorization"].removeprefix("Bearer ")
         self.used.append(key)
         accepted, limited = key in self.valid, key in self.limited
