@@ -13,6 +13,15 @@ export const AFTER_SUBMIT = { keepDirtyValues: false, keepErrors: false, keepFie
 /** A decimal number without a sign. */
 export const DECIMAL = /^(\d+\.?\d*|\.\d+)$/;
 
+/** Fields of the API that forms show in another unit or in parts, with the names of the forms' fields. */
+const ENTERED_AS: Readonly<Record<string, string>> = {
+  token_lifetime_seconds: "token_lifetime_minutes",
+  mfa_assertion_ttl_seconds: "mfa_assertion_ttl_minutes",
+  cost_per_input_token: "input_price",
+  cost_per_output_token: "output_price",
+  allowed: "others",
+};
+
 /** Shows the error messages of a failed request at the fields that they name. Other messages are shown above the
  * form. */
 export function showFaults<T extends FieldValues>(form: UseFormReturn<T>, error: unknown): void {
@@ -31,7 +40,7 @@ export function showFaults<T extends FieldValues>(form: UseFormReturn<T>, error:
 /** Returns the name of the form field for the path in an error message. If the path leads to a row of a list, returns
  * the row's field of that name, or else the row's first field. */
 function fieldOf(values: FieldValues, path: string): string | undefined {
-  const parts = path.split(".");
+  const parts = path.split(".").map((part) => (part in values ? part : ENTERED_AS[part] ?? part));
   const at = parts.findIndex((part) => part in values);
   const [name, place, ...rest] = at === -1 ? [] : parts.slice(at);
   const row: unknown = name === undefined || place === undefined ? undefined : values[name]?.[place];

@@ -2,6 +2,7 @@ import { Badge } from "../parts/Badge";
 import { Fact, Facts } from "../parts/Facts";
 import { Page, Panel } from "../parts/Page";
 import { ErrorState, Skeleton } from "../parts/states";
+import { Time } from "../parts/Time";
 import { texts } from "../texts";
 import { systemTexts } from "../texts/system";
 import { useHealth, useVersion } from "./api";
@@ -50,7 +51,7 @@ function Versions() {
         <Fact name={system.apiVersion}>{data.api_version}</Fact>
         <Fact name={system.environment}>{data.environment}</Fact>
         {data.git_commit !== null && <Fact name={system.commit}><code>{data.git_commit}</code></Fact>}
-        {data.build_date !== null && <Fact name={system.built}>{data.build_date}</Fact>}
+        {data.build_date !== null && <Fact name={system.built}>{Number.isNaN(Date.parse(data.build_date)) ? data.build_date : <Time at={data.build_date} />}</Fact>}
       </Facts>
     </Panel>
   );

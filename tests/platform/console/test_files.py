@@ -145,6 +145,7 @@ async def test_an_installation_without_the_console_works_and_shows_an_explanatio
         assert answer.status_code == 200
         assert "The console is not installed" in answer.text
         assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["content-security-policy"] == routes.CONTENT_SECURITY_POLICY
     assert (await platform.anonymous.get("/api/health/live")).status_code == 200
 
 

@@ -46,7 +46,9 @@ class ConsoleFiles:
         """Return the file, or for other paths the application, or the page of a shared conversation. Raises `NotFound`
         for an unknown file."""
         if not self._files:
-            return _PAGES.page("no_console.html", 200)
+            page = _PAGES.page("no_console.html", 200)
+            page.headers.update(_HEADERS)
+            return page
         file = self._files.get(path)
         if file is None and _names_a_file(path):
             raise NotFound
