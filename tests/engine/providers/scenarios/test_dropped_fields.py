@@ -28,6 +28,13 @@ async def test_a_converted_answer_names_the_dropped_fields(ask, stream):
     assert set(reply.dropped.split(",")) == {"input", "prompt_cache_key", "seed"}
 
 
+@pytest.mark.parametrize(("characters", "is_named"), [(256, False), (257, True)])
+async def test_an_id_of_an_end_user_that_is_replaced_by_a_hash_is_named(ask, characters, is_named):
+    async with upstream(answering(ANTHROPIC_REPLY)) as server:
+        reply = await ask(call(user="u" * characters), candidate("anthropic", base_url=server.url))
+    assert ("user" in reply.dropped.split(",")) is is_named
+
+
 async def test_an_answer_of_the_same_dialect_names_nothing(ask):
     async with upstream(answering(OPENAI_REPLY)) as server:
         reply = await ask(call(n=2, functions=[], logprobs=True, **KEYS), candidate("openai", base_url=server.url))

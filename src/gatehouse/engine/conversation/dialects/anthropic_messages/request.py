@@ -9,7 +9,7 @@ from gatehouse.engine.conversation.conversion import effort
 from gatehouse.engine.conversation.conversion.claude import claude
 from gatehouse.engine.conversation.conversion.lost import unread
 from gatehouse.engine.conversation.conversion.system_messages import leading_texts, placed
-from gatehouse.engine.conversation.conversion.users import short_user
+from gatehouse.engine.conversation.conversion.users import lost_user, short_user
 from gatehouse.engine.conversation.decoding.optional_fields import (
     boolean,
     integer,
@@ -211,7 +211,12 @@ def unwritten_for_claude(request: Request) -> frozenset[str]:
 
 def unwritten(request: Request) -> frozenset[str]:
     """Return the features of a request that `write` leaves out or changes."""
-    return _UNWRITTEN | unwritten_for_claude(placed(request)) | replaced(request)
+    return (
+        _UNWRITTEN
+        | unwritten_for_claude(placed(request))
+        | replaced(request)
+        | lost_user(request.user, MAX_USER_CHARACTERS)
+    )
 
 
 def replaced(request: Request) -> frozenset[str]:

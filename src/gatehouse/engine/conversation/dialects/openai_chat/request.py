@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from gatehouse.engine.conversation.conversion import effort
 from gatehouse.engine.conversation.conversion.lost import unread
-from gatehouse.engine.conversation.conversion.users import short_user
+from gatehouse.engine.conversation.conversion.users import lost_user, short_user
 from gatehouse.engine.conversation.decoding.optional_fields import (
     boolean,
     integer,
@@ -137,7 +137,7 @@ def write(request: Request) -> dict[str, Any]:
 def unwritten(request: Request) -> frozenset[str]:
     """Return the features of a request that `write` leaves out or changes."""
     level = effort.for_openai(request.effort, request.model, request.reasons)
-    return _UNWRITTEN | effort.unwritten_levels(request.effort, level)
+    return _UNWRITTEN | effort.unwritten_levels(request.effort, level) | lost_user(request.user, MAX_USER_CHARACTERS)
 
 
 def _read_tool(tool: Mapping[str, Any], path: str, lost: dict[str, None]) -> Tool:
