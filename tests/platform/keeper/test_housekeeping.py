@@ -106,5 +106,5 @@ def test_every_module_with_jobs_is_imported_by_the_worker(tools: Tools) -> None:
     duties.job_worker(tools)
     assert set(JOBS.kinds) == {
         "access.anonymise", "access.mail", "access.test_mail", "archive.archiver", "keeper.partitions", "keeper.prune",
-        "keeper.take_over_jobs", "mcp.revoke_tokens", "spending.invoices", "webhooks.prune",
+        "keeper.take_over_jobs", "mcp.revoke_tokens", "mcp.refresh_tools", "spending.invoices", "webhooks.prune",
     }  # fmt: skip
