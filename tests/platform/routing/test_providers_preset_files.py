@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import httpx2
 import pytest
+from tests.cli.tenants.test_prices import Shell
 from tests.support.outpost_server import OutpostServer, Trust
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.server import GatehouseServer
@@ -47,6 +48,17 @@ base_url = "{url}"
 key_required = false
 quirks = {{ key_header = "authorization" }}
 source_url = "https://intranet.example/models"
+recorded_on = 2026-11-30
+"""
+MESSAGES_PRESET: Final = {
+    "name": "Our messages", "dialect": "anthropic", "base_url": "http://127.0.0.1:9", "key_required": False,
+    "quirks": {"key_header": "authorization"}, "source_url": "https://intranet.example/models",
+    "recorded_on": "2026-11-30",
+}  # fmt: skip
+MODEL: Final = """
+[openai.{model}]
+context_window = {window}
+source_url = "https://vendor.example/models"
 recorded_on = 2026-11-30
 """
 COMPLETION: Final = {
@@ -276,3 +288,80 @@ async def test_quirks_are_changed_by_administrators_and_recorded(
     assert changed.json()["config"]["effective_quirks"] == {"developer_role": False, "stream_options": False}
     (event,) = await platform.audit(tenant, "provider.config_updated")
     assert event["details"]["quirks"] == {"stream_options": False}
+
+
+async def test_a_provider_that_moves_has_the_preset_of_its_new_address(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    client, path = tenant.admin.client, f"{PROVIDERS}/ours"
+
+    async def move(**body: Any) -> dict[str, Any]:
+        answer = await client.put(f"{path}/credentials", json={"api_key": KEY, **body})
+        assert answer.status_code == 200, answer.text
+        config: dict[str, Any] = (await client.get(path)).json()["config"]
+        return config
+
+    assert (await move(preset="groq"))["preset"] == "groq"
+    # Only the key is replaced.
+    assert (await move())["preset"] == "groq"
+    assert (await move(base_url="https://api.groq.com/openai/v1/"))["preset"] == "groq"
+    config = await move(base_url="http://127.0.0.1:9/v1")
+    assert (config["base_url"], "preset" in config, "effective_quirks" in config) == (
+        "http://127.0.0.1:9/v1", False, False,
+    )  # fmt: skip
+    details = [event["details"] for event in await platform.audit(tenant, "provider.credentials_set")]
+    assert ("preset" in details[1], details[-1]["preset"]) == (False, None)
+    config = await move(base_url="https://api.deepseek.com")
+    assert (config["preset"], config["effective_quirks"]) == ("deepseek", {"developer_role": False})
+    # A preset that is named stays.
+    assert (await move(base_url="http://127.0.0.1:9/v1", preset="groq"))["preset"] == "groq"
+
+
+async def test_a_preset_is_removed_with_null(platform: RunningPlatform, tenant: Tenant) -> None:
+    await platform.add_provider(tenant.id, "ours", "openai_compatible", base_url="http://127.0.0.1:9/v1", preset="groq")
+    client, path = tenant.admin.client, f"{PROVIDERS}/ours/config"
+    kept = await client.patch(path, json={"timeout_ms": 5_000})
+    assert (kept.status_code, kept.json()["config"]["preset"]) == (200, "groq")
+    removed = await client.patch(path, json={"preset": None})
+    assert (removed.status_code, removed.json()["config"]) == (
+        200, {"base_url": "http://127.0.0.1:9/v1", "timeout_ms": 5_000, "max_retries": 2},
+    ), removed.text  # fmt: skip
+    event = (await platform.audit(tenant, "provider.config_updated"))[-1]
+    assert event["details"] == {"preset": None}
+
+
+async def test_an_endpoint_of_one_s_own_that_moves_loses_its_preset(platform: RunningPlatform, tenant: Tenant) -> None:
+    platform.sql(
+        "INSERT INTO vendors (tenant_id, id, preset, models) VALUES (%s, 'messages', %s, '{}')",
+        [tenant.id, json.dumps(MESSAGES_PRESET)],
+    )
+    await platform.add_provider(
+        tenant.id, "theirs", "byoe", base_url="http://127.0.0.1:9", format="anthropic", preset="messages"
+    )
+    client, path = tenant.admin.client, f"{PROVIDERS}/byoe/theirs"
+    named = {"config": {"base_url": "http://127.0.0.1:8", "preset": "messages"}}
+    for body, preset in (({"timeout_ms": 5_000}, "messages"), (named, "messages"), ({"config": {"preset": None}}, None),
+                         ({"config": {"preset": "messages"}}, "messages"), ({"base_url": "http://127.0.0.1:7"}, None),
+                         ({"base_url": "http://127.0.0.1:9"}, "messages")):  # fmt: skip
+        answer = await client.patch(path, json=body)
+        assert (answer.status_code, answer.json().get("config", {}).get("preset")) == (200, preset), answer.text
+        quirks = None if preset is None else {"key_header": "authorization"}
+        assert answer.json()["config"].get("effective_quirks") == quirks
+    answer = await client.patch(path, json={"config": {"quirks": {"key_header": "x-api-key"}}})
+    assert answer.json()["config"]["quirks"] == {"key_header": "x-api-key"}
+
+
+async def test_models_of_a_file_are_recorded_with_their_vendor(
+    platform: RunningPlatform, tenant: Tenant, tmp_path: Path
+) -> None:
+    shell, path = Shell(platform), tmp_path / "models.toml"
+    model = MODEL.format(model="new-model", window=8_000)
+    for content, count in ((model, 1), (model, 1), (model + MODEL.format(model="other", window=1), 2),
+                           (MODEL.format(model="new-model", window=9_000), 3)):  # fmt: skip
+        path.write_text(content)
+        done = await shell.run("update", "-f", str(path), "--tenant", tenant.slug)
+        assert done.exit_code == 0, done.output
+        events = await platform.audit(tenant, "provider.presets_updated")
+        assert len(events) == count
+        assert events[-1]["details"] == {"presets": [], "providers": [], "models_of": ["openai"]}
+    assert platform.breaks(tenant) == []

@@ -137,7 +137,7 @@ ACTIONS: Final[dict[str, str]] = {
     "model_config.updated": "An entry of the catalog was changed.",
     "model_config.deleted": "An entry of the catalog was deleted.",
     "model_config.synced": "Discovered models were added to the catalog.",
-    "provider.presets_updated": "Presets of files were added, replaced or removed, or providers were assigned to them.",
+    "provider.presets_updated": "Presets or models of files were changed, or providers were assigned to such presets.",
     "model_config.prices_updated": "Prices, limits or capabilities were updated from known models or a file.",
     "model_config.bulk_updated": "Entries of the catalog were activated or deactivated together.",
     "registered_model.created": "A model was added to the registry.",

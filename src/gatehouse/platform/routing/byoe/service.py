@@ -13,6 +13,7 @@ from gatehouse.platform.routing.byoe.schemas import ByoeModel, ByoeUpdate, NewBy
 from gatehouse.platform.routing.model_catalog.service import apply, new_row
 from gatehouse.platform.routing.model_catalog.table import models_of
 from gatehouse.platform.routing.providers import service as providers
+from gatehouse.platform.routing.providers.available_presets import changed_preset, find_preset
 from gatehouse.platform.routing.providers.errors import ProviderExists, ProviderNotFound, bad_field
 from gatehouse.platform.routing.providers.kinds import RESERVED_SLUGS
 from gatehouse.platform.routing.providers.schemas import Provider
@@ -65,6 +66,7 @@ async def update(change: Change, sealer: Sealer, row: ProviderRow, body: ByoeUpd
         other_host = providers.origin(changed["base_url"]) != providers.origin(row.config["base_url"])
         if other_host and await credentials_of(change.session, row.id):
             raise bad_field("base_url", "names another host, to which the endpoint's other credentials would be sent")
+    changed |= await _changed_quirks(change, row, body, changed.get("base_url"))
     if body.name is not None:
         row.name = body.name
     row.config = {**row.config, **changed}
@@ -80,6 +82,20 @@ async def update(change: Change, sealer: Sealer, row: ProviderRow, body: ByoeUpd
     change.record("provider.updated", "provider", row.id, **details)
     providers.recompile_policy(change)
     return await _shown(change, row)
+
+
+async def _changed_quirks(change: Change, row: ProviderRow, body: ByoeUpdate, base_url: str | None) -> dict[str, Any]:
+    """Return the preset and the quirks that an update changes. Raises `Unprocessable` for an unknown preset, and for a
+    preset of another kind."""
+    sent = {} if body.config is None else body.config.sent()
+    if "preset" in sent and sent["preset"] is None:
+        changed: dict[str, Any] = {"preset": None}
+    else:
+        entry = await find_preset(change.session, {"preset": sent.get("preset"), "base_url": base_url}, KIND)
+        changed = dict(changed_preset(row.config, base_url, entry))
+    if sent.get("quirks") is not None:
+        changed["quirks"] = sent["quirks"].record.own
+    return changed
 
 
 async def delete_own(change: Change, row: ProviderRow) -> None:
@@ -137,6 +153,7 @@ async def _set_key(change: Change, sealer: Sealer, row: ProviderRow, api_key: st
 
 async def _shown(change: Change, row: ProviderRow) -> Provider:
     await change.session.flush()
+    await change.session.refresh(row, ["file_preset"])
     return providers.shown(row, (await model_counts(change.session)).get(row.id, ModelCount()))
 
 

@@ -78,10 +78,15 @@ async def store_file(change: Change, file: KnownModels) -> dict[str, bool]:
     """Store the presets and models of a file. Return the ids of the presets that are new or changed, and whether each
     replaces another preset. A provider without a preset is assigned to the preset with its kind and address."""
     session = change.session
-    stored = {row.id: row.preset for row in await session.scalars(select(VendorRow))}
+    rows = (await session.scalars(select(VendorRow))).all()
+    stored = {row.id: row.preset for row in rows}
+    stored_models = {row.id: row.models for row in rows}
+    vendors_of_models: list[str] = []
     presets = {preset_id: _as_json(preset) for preset_id, preset in file.presets.items()}
     for vendor in dict.fromkeys([*presets, *(name for name, _ in file.models)]):
         models = {model_id: _as_json(model) for (name, model_id), model in file.models.items() if name == vendor}
+        if {**stored_models.get(vendor, {}), **models} != stored_models.get(vendor, {}):
+            vendors_of_models.append(vendor)
         preset = None if vendor not in presets else msgspec.json.encode(presets[vendor]).decode()
         values = {"preset": preset, "models": msgspec.json.encode(models).decode()}
         await session.execute(_STORE, {"tenant": change.tenant_id, "id": vendor, **values})
@@ -91,8 +96,12 @@ async def store_file(change: Change, file: KnownModels) -> dict[str, bool]:
         if stored.get(preset_id) != preset
     }
     assigned = await _assign_providers(change, file)
+    if changed or assigned or vendors_of_models:
+        change.record(
+            "provider.presets_updated", "provider", presets=sorted(changed), providers=sorted(assigned),
+            models_of=sorted(vendors_of_models),
+        )  # fmt: skip
     if changed or assigned:
-        change.record("provider.presets_updated", "provider", presets=sorted(changed), providers=sorted(assigned))
         recompile_policy(change)
     return changed
 

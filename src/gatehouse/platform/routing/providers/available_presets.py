@@ -40,6 +40,16 @@ def with_preset(preset: Preset, body: Mapping[str, Any]) -> tuple[dict[str, Any]
     return filled, {"base_url": filled.pop("base_url"), "format": preset.dialect}
 
 
+def changed_preset(former: Mapping[str, Any], base_url: Any, entry: tuple[str, Preset] | None) -> dict[str, str | None]:
+    """Return the `preset` of a provider whose base URL is set, or nothing if it stays. `entry` is the preset that the
+    request names, or the one with this address. Without either, a provider that moves to another address loses its
+    preset, whose quirks are those of the former host."""
+    if entry is not None:
+        return {"preset": entry[0]}
+    moves = base_url is not None and base_url != former.get("base_url")
+    return {"preset": None} if moves and former.get("preset") is not None else {}
+
+
 async def find_preset(session: AsyncSession, body: Mapping[str, Any], kind: str | None) -> tuple[str, Preset] | None:
     """Return the preset that a body of credentials names, or else the one with its kind and base URL. Raises
     `Unprocessable` for an unknown preset, and for a preset of another kind than the provider's."""

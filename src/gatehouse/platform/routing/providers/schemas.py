@@ -96,7 +96,12 @@ class ConfigUpdate(Body):
     max_retries: MaxRetries | None = None
     responses_api: ResponsesApi | None = None
     preset: Annotated[
-        str | None, Field(max_length=63, description="The id of the preset whose quirks apply.", examples=["groq"])
+        str | None,
+        Field(
+            max_length=63,
+            description="The id of the preset whose quirks apply. Null removes the preset; not sent, it stays.",
+            examples=["groq"],
+        ),
     ] = None
     quirks: Annotated[
         ProviderQuirks | None,

@@ -25,7 +25,7 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.organization.tenants.table import egress_policy_of
 from gatehouse.platform.request.callers import OperatorOnly
-from gatehouse.platform.routing.providers.available_presets import find_preset, with_preset
+from gatehouse.platform.routing.providers.available_presets import changed_preset, find_preset, with_preset
 from gatehouse.platform.routing.providers.errors import (
     CredentialsNotRemovable,
     ProviderIdAmbiguous,
@@ -196,7 +196,7 @@ async def set_credentials(
     config = {name: _checked(kind, name, value, addresses) for name, value in credentials.config.items()}
     if address:
         config |= {**address, "base_url": provider_url("base_url", address["base_url"], addresses)}
-    config |= {} if entry is None else {"preset": entry[0]}
+    config |= changed_preset({} if row is None else row.config, config.get("base_url"), entry)
     removed: dict[str, Any] = {}
     if row is not None and (further := await credentials_of(change.session, row.id)):
         if fields_per_credential(kind, {**row.config, **config}):
@@ -250,6 +250,8 @@ async def update_config(change: Change, row: ProviderRow, update: ConfigUpdate) 
     if update.preset is not None:
         await find_preset(change.session, {"preset": update.preset}, row.kind)
     changed = {name: value for name, value in update.model_dump(exclude={"quirks"}).items() if value is not None}
+    if "preset" in update.model_fields_set:
+        changed["preset"] = update.preset
     if update.quirks is not None:
         changed["quirks"] = update.quirks.record.own
     row.config = {**row.config, **changed}
