@@ -95,7 +95,7 @@ async def test_a_turn_with_a_tool_whose_items_are_sent_back(
     # The label of the first turn is in the conversation, so the value gets the next number.
     assert second.output_text == "The tool says: seen [CREDIT_CARD_2]"
     # The gateway marks the content with its provider, and removes the mark again.
-    assert first.output[0].encrypted_content.endswith("." + vendor.calls[1]["input"][1]["encrypted_content"])
+    assert first.output[0].encrypted_content.endswith("_" + vendor.calls[1]["input"][1]["encrypted_content"])
     assert CARD not in json.dumps(vendor.calls)
 
 

@@ -226,6 +226,16 @@ async def test_only_its_provider_receives_encrypted_reasoning(stream: bool) -> N
     assert answer.headers["X-Gateway-Dropped"] == "input.reasoning"
 
 
+async def test_marks_of_earlier_answers_end_with_a_dot() -> None:
+    harness = two_providers()
+    marked = {**native.reasoning("Why"), "encrypted_content": f"{mark_of('one')[:-1]}.{native.ENCRYPTED}"}
+    history = [{"role": "user", "content": "Hello"}, marked, {"role": "user", "content": "And?"}]
+    await ask_whole(harness, native.message("Again"), input=history)
+    assert sent(harness)["input"][1] == native.reasoning("Why")
+    await ask_whole(harness, native.message("Again"), input=history, model="two/n")
+    assert [item.get("type", "message") for item in sent(harness)["input"]] == ["message", "message"]
+
+
 async def test_a_compaction_of_another_provider_is_refused() -> None:
     harness = two_providers()
     item = {"type": "compaction", "id": "cmp_1", "encrypted_content": native.ENCRYPTED}

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from tests.engine.dlp.scenarios.test_requests import rule
 from tests.engine.dlp.streams.test_stream_order import _event, passed
+from tests.engine.dlp.test_tiers import NER, Finder
 from tests.engine.stages.calls.test_content_filters import keywords
+from tests.support import native_responses as native
 from tests.support.engine import EngineHarness, completion
 
 from gatehouse.engine.dlp.decide import MIN_SEALED_CHARACTERS
@@ -156,6 +158,38 @@ async def test_matches_that_are_too_short_are_not_counted() -> None:
     signature = "/AB12/" + SIGNATURE
     await ask(harness, MESSAGES, places(signature)[1][2])
     assert signature in harness.outbound.sent[0].body.decode()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_reasoning_with_the_mark_of_its_provider_is_sealed_in_both_directions(stream: bool) -> None:
+    finder = Finder()
+    harness = EngineHarness(dlp=DlpOptions(), detectors=finder)
+    harness.serve("one", "m", responses_api=True)
+    harness.governance = GovernanceRecords(dlp_rules=(NER, rule("plate", "redact", pattern="[A-Z]{2}[0-9]{2}")))
+    # The pattern matches four characters of the encrypted reasoning.
+    encrypted = "gAAAAABo/AB12/" + SIGNATURE
+    items = native.reasoning("Ada Lovelace asks.", encrypted=encrypted), native.message("Hello, Bob.")
+    body = {"model": "one/m", "input": "Hi.", "stream": stream}
+    if stream:
+        harness.outbound.script = [(200, native.stream(*items))]
+        received = await harness.engine.answer(harness.request(body, dialect=RESPONSES))
+        assert received.stream is not None, received.body
+        events = b"".join([block async for block in received.stream]).split(b"\n\n")
+        output = json.loads(events[-2].partition(b"data: ")[2])["response"]["output"]
+    else:
+        harness.outbound.script = [(200, [json.dumps(native.response(*items)).encode()])]
+        received = await harness.engine.answer(harness.request(body, dialect=RESPONSES))
+        output = json.loads(received.body)["output"]
+    assert output[0]["encrypted_content"] != encrypted
+    assert output[0]["encrypted_content"].endswith(encrypted)
+    harness.outbound.script = [(200, [json.dumps(native.response(native.message("Again"))).encode()])]
+    history = [{"role": "user", "content": "Hi."}, *output, {"role": "user", "content": "And Bob?"}]
+    answered = await harness.engine.answer(harness.request({"model": "one/m", "input": history}, dialect=RESPONSES))
+    assert answered.status == 200, answered.body
+    assert json.loads(harness.outbound.sent[-1].body)["input"][1]["encrypted_content"] == encrypted
+    # The model tiers read the other texts, and not the encrypted one.
+    assert "And Bob?" in finder.sentences
+    assert not [sentence for sentence in finder.sentences if SIGNATURE[:40] in sentence]
 
 
 async def policy() -> Any:

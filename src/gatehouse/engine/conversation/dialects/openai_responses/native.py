@@ -55,10 +55,11 @@ _CONTAINER: Final = re.compile(rb'("container_id"\s*:\s*")([^"\\]{1,200})(?=")')
 _MAX_REMEMBERED_IDS: Final = 1024
 _SIGNATURES: Final = "extra_content"
 #: Encrypted content in an answer, which only its provider can decrypt. The client receives it with a mark before it,
-#: which identifies the provider.
+#: which identifies the provider. The mark consists of base64 characters, so that DLP treats the marked content as
+#: sealed. Marks of earlier answers end with a dot.
 _ENCRYPTED_KEY: Final = b'"encrypted_content"'
 _ENCRYPTED: Final = re.compile(_ENCRYPTED_KEY + rb'\s*:\s*"(?=[^"])')
-_MARK: Final = re.compile(r"gw-[A-Za-z0-9_-]{11}\.")
+_MARK: Final = re.compile(r"(gw-[A-Za-z0-9_-]{11})[_.]")
 _MAX_CACHED_MARKS: Final = 1024
 
 _members: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -70,7 +71,7 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 def mark_of(provider: str) -> str:
     """Return the mark of the content that a provider encrypts."""
     digest = hashlib.blake2b(provider.encode(errors="surrogatepass"), digest_size=8).digest()
-    return f"gw-{urlsafe_b64encode(digest).decode().rstrip('=')}."
+    return f"gw-{urlsafe_b64encode(digest).decode().rstrip('=')}_"
 
 
 def left_out_tool(tool: Any, left_out: Sequence[str]) -> str | None:
@@ -136,7 +137,7 @@ def _unmarked(item: dict[str, Any], path: str, kind: str | None, provider: str) 
     mark = _MARK.match(encrypted) if isinstance(encrypted, str) else None
     if mark is None or encrypted is None:
         return item
-    if mark[0] == mark_of(provider):
+    if f"{mark[1]}_" == mark_of(provider):
         return {**item, "encrypted_content": encrypted[mark.end() :]}
     if kind == "reasoning":
         return None
