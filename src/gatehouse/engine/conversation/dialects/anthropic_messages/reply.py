@@ -54,6 +54,12 @@ usage_in = UsageReader("content", UsageShape)
 _reply = msgspec.json.Decoder(_Reply)
 
 
+def arguments_of(value: msgspec.Raw) -> str:
+    """Return the input of a tool's call as the arguments of a function. An input that is not an object has none."""
+    data = bytes(value)
+    return data.decode() if data.startswith(b"{") else "{}"
+
+
 def read(body: bytes) -> Completion:
     reply = decode(_reply, body)
     parts: list[AnswerPart] = []
@@ -64,7 +70,7 @@ def read(body: bytes) -> Completion:
             if block.citations:
                 lost["answer.citations"] = None
         elif block.type == "tool_use":
-            parts.append(ToolCall(id=block.id, name=block.name, arguments=bytes(block.input).decode()))
+            parts.append(ToolCall(id=block.id, name=block.name, arguments=arguments_of(block.input)))
         elif block.type == "thinking":
             parts.append(Reasoning(text=block.thinking, signature=block.signature or None))
         elif block.type == "redacted_thinking" and isinstance(block.data, str) and block.data:

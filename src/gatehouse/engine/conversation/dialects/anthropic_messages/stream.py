@@ -7,7 +7,12 @@ import msgspec
 
 from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.dialects.anthropic_messages.content import UNSIGNED
-from gatehouse.engine.conversation.dialects.anthropic_messages.reply import FINISH, ShownThinking, stop_reason
+from gatehouse.engine.conversation.dialects.anthropic_messages.reply import (
+    FINISH,
+    ShownThinking,
+    arguments_of,
+    stop_reason,
+)
 from gatehouse.engine.conversation.dialects.anthropic_messages.tap import fault_in
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import read_usage, usage_fields
 from gatehouse.engine.conversation.form import (
@@ -116,7 +121,7 @@ class Reader:
     def _block(self, index: int, block: _Block) -> Sequence[Delta]:
         if block.type == "tool_use":
             self._tools[index] = len(self._tools)
-            self._inputs[index] = bytes(block.input).decode()
+            self._inputs[index] = arguments_of(block.input)
             return (ToolStarted(index=self._tools[index], id=block.id, name=block.name),)
         if block.type == "redacted_thinking" and isinstance(block.data, str) and block.data:
             return (ReasoningSigned(block.data, is_sealed=True),)
