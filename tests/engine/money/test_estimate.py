@@ -73,6 +73,9 @@ async def decoded_call(body: dict[str, Any], dialect: str = "openai_chat") -> Ca
             {"input": "Hi", "text": {"format": {"type": "json_schema", "name": "x", "schema": {}}}},
             ["json_mode"],
         ),
+        ("openai_chat", {"messages": HI, "response_format": {"type": []}}, []),
+        ("openai_chat", {"messages": [{"role": "user", "content": [{"type": {}}]}]}, []),
+        ("openai_responses", {"input": [{"type": [], "content": "Hi"}]}, []),
     ],
 )
 async def test_a_call_needs_the_capabilities_that_it_uses(dialect: str, body: dict[str, Any], needs: list[str]) -> None:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.slots import NonText, Slot, slots
 from gatehouse.engine.exchange import CallRequest, RoutingNeeds, computed_once
@@ -99,7 +100,7 @@ def _tools(body: dict[str, Any]) -> int:
 def _format(body: dict[str, Any]) -> int:
     text = body.get("text")
     response_format = body.get("response_format") or (text.get("format") if isinstance(text, dict) else None)
-    is_json = isinstance(response_format, dict) and response_format.get("type") in _JSON_FORMATS
+    is_json = isinstance(response_format, dict) and word(response_format.get("type")) in _JSON_FORMATS
     return CAPABILITY_BITS["json_mode"] if is_json else 0
 
 
@@ -110,7 +111,7 @@ def _has_image(body: dict[str, Any]) -> bool:
         if isinstance(value, list):
             pending += value
         elif isinstance(value, dict):
-            if value.get("type") in _IMAGE_TYPES:
+            if word(value.get("type")) in _IMAGE_TYPES:
                 return True
             pending.append(value.get("content"))
     return False

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import msgspec
 
+from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.tool_runs.events import chat_events, response_events
 from gatehouse.engine.tool_runs.plan import OfferedTool, Plan
@@ -244,7 +245,7 @@ class ResponsesForm(RunForm):
     def _restored(self, item: Any) -> list[Any]:
         """Return an item of an earlier answer as the model knows it."""
         kind = item.get("type") if type(item) is dict else None
-        if kind == "mcp_list_tools" and item.get("server_label") in self._plan.registered:
+        if kind == "mcp_list_tools" and word(item.get("server_label")) in self._plan.registered:
             return []
         function = self._plan.function_of(item.get("server_label"), item.get("name")) if kind == "mcp_call" else None
         if function is None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from gatehouse.engine.conversation.decoding.bodies import decode_object
+from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.errors import InvalidField, MalformedCall, NestedTooDeep
 from gatehouse.engine.exchange import Identified
 from gatehouse.engine.mcp.credentials import refusal_of_host
@@ -101,7 +102,7 @@ def read_plan(body: bytes, x: Identified, ports: Ports) -> Plan | None:
         if not _has_run_items(values.get("input"), registered):
             return None
         return Plan(body=values, offered={}, servers=(), other_tools=other_tools, registered=registered)
-    if values.get("n") not in {None, 1}:
+    if values.get("n") not in (None, 1):
         raise InvalidField("n", "Must be 1 if the gateway runs tools.")
     if PERMISSION not in x.policy.allowed_fields:
         raise ToolRunNotPermitted
@@ -131,7 +132,7 @@ def _all_offered(
 def _has_run_items(items: Any, registered: frozenset[str]) -> bool:
     """Return whether the items of an `input` include some that a run has added to an earlier answer."""
     return type(items) is list and any(
-        type(item) is dict and item.get("type") in _RUN_ITEMS and item.get("server_label") in registered
+        type(item) is dict and word(item.get("type")) in _RUN_ITEMS and word(item.get("server_label")) in registered
         for item in items
     )
 

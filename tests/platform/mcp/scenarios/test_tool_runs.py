@@ -252,6 +252,18 @@ async def test_faults_name_the_field(tenant: Tenant, model: Model, tools: Any, p
     assert not model.bodies
 
 
+async def test_values_of_another_type_are_no_fault_of_the_gateway(tenant: Tenant, model: Model) -> None:
+    answer = await chat(tenant, n=[])
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "n")
+    called = {"type": "mcp_call", "server_label": [], "name": "send", "arguments": "{}"}
+    listed = {"type": "mcp_list_tools", "server_label": {}, "tools": []}
+    for items in ([{"type": [], "x": "mcp"}], [called], [called, {**called, "server_label": "mail"}, listed]):
+        body = {"model": "own/m", "input": items}
+        answer = await tenant.user.client.post("/v1/responses", json=body)
+        assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error"), answer.text
+    assert not model.bodies
+
+
 async def test_a_server_elsewhere_is_refused_as_before(tenant: Tenant, model: Model) -> None:
     for fields in ({"server_url": "https://mcp.example.com"}, {"server_label": "other"}, {"connector_id": "c"}):
         answer = await chat(tenant, tools=[mail(**fields)])
