@@ -3,6 +3,7 @@ import { Pencil, Share2, Terminal, Trash2 } from "lucide-react";
 import { useRef, useState } from "react";
 import { useForm } from "react-hook-form";
 import { Button } from "../parts/Button";
+import { copyText } from "../parts/clipboard";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
 import { Dialog } from "../parts/Dialog";
 import { DialogForm } from "../parts/DialogForm";
@@ -37,7 +38,7 @@ export function ConversationActions({ conversation }: { conversation: Conversati
 
   function copyCurl(text: string) {
     const curl = curlOf(location.origin, id, text, turn?.model ?? conversation.model);
-    void navigator.clipboard.writeText(curl).then(() => toast(chat.curlCopied), () => toast(texts.notCopied, "failed"));
+    void copyText(curl).then((isCopied) => isCopied && toast(chat.curlCopied));
   }
 
   async function deleteConversation() {

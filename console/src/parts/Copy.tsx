@@ -2,7 +2,7 @@ import { Check, Copy as CopyIcon } from "lucide-react";
 import { useEffect, useState } from "react";
 import { texts } from "../texts";
 import { Button } from "./Button";
-import { toast } from "./toasts";
+import { copyText } from "./clipboard";
 
 const CONFIRMATION_MS = 1600;
 
@@ -28,10 +28,11 @@ export function CopyButton({ text, label = texts.copy, size = "icon", autoFocus,
       size={size}
       autoFocus={autoFocus}
       aria-label={shown}
-      onClick={() => void navigator.clipboard.writeText(text).then(() => {
+      onClick={() => void copyText(text).then((isCopied) => {
+        if (!isCopied) return;
         setCopied(true);
         onCopied?.();
-      }, () => toast(texts.notCopied, "failed"))}
+      })}
     >
       <Icon aria-hidden size={14} />
       {size === "small" && shown}
