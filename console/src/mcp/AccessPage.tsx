@@ -34,6 +34,8 @@ export function AccessPage() {
   const named = useServer(filters.server);
   // A link can name a server that was removed.
   const server = named.data ?? (filters.server === undefined || named.isError ? servers.data?.rows[0] : undefined);
+  // The filters stay while the chosen server is loaded.
+  const shown = server?.id ?? filters.server;
   const matrix = useMatrix({ ...filters, server: server?.id }, page, subjectPage);
   const edits = useEdits(server?.id ?? "", matrix.data?.rules ?? []);
   useUnsaved(edits.count > 0);
@@ -55,9 +57,9 @@ export function AccessPage() {
           <AddRule server={server.id} />
         </>
       )}
-      filterBar={server !== undefined && (
+      filterBar={shown !== undefined && (
         <>
-          <ServerFilter required value={server.id} onChange={(chosen) => void navigate({ search: { ...filters, server: chosen, search: undefined } })} />
+          <ServerFilter required value={shown} onChange={(chosen) => void navigate({ search: { ...filters, server: chosen, search: undefined } })} />
           <FilterField label={mcp.searchTools} placeholder={mcp.searchTools} value={filters.search} onChange={(search) => updateFilters({ search })} />
           <ChoiceFilter
             label={mcp.subjectType} any={mcp.anySubject} values={SUBJECT_TYPES} nameOf={(type) => mcp.subjects[type]} value={filters.subjects}

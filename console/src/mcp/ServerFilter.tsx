@@ -1,4 +1,5 @@
 import { SearchedFilterSelect } from "../parts/SearchedSelect";
+import { texts } from "../texts";
 import { mcpTexts } from "../texts/mcp";
 import { useServer, useServers } from "./api";
 
@@ -8,11 +9,12 @@ export function ServerFilter({ value, onChange, required = false }: {
   onChange: (id: string | undefined) => void;
   required?: boolean;
 }) {
-  const server = useServer(value).data;
+  const server = useServer(value);
+  const loading = value !== undefined && server.isPending ? { id: value, name: texts.loading } : undefined;
   return (
     <SearchedFilterSelect
       label={mcpTexts.server} value={value ?? ""} onChange={(id) => onChange(id || undefined)}
-      useOptions={(search) => useServers(search, 1).data} chosen={server}
+      useOptions={(search) => useServers(search, 1).data} chosen={server.data ?? loading}
     >
       {!required && <option value="">{mcpTexts.anyServer}</option>}
     </SearchedFilterSelect>

@@ -25,16 +25,17 @@ export function SimulationPanel({ chosen, onChoose }: { chosen: string | null; o
   const [request, setRequest] = useState({
     model: "", input: String(DEFAULT_INPUT_TOKENS), output: String(DEFAULT_OUTPUT_TOKENS), group: "", capabilities: [] as Capability[],
   });
-  // While the chosen policy is loaded, no other one is simulated.
+  // While the chosen policy is loaded, the panel stays, and no other policy is simulated.
   const listed = first?.rows.find(({ id }) => chosen === null || named.isError || id === chosen);
   const policy = named.data === undefined ? listed : optionOf(named.data);
-  if (policy === undefined) return null;
+  const id = policy?.id ?? (named.isError ? null : chosen);
+  if (id === null) return null;
   const field = (name: "model" | "input" | "output") => ({
     value: request[name],
     onChange: ({ target }: { target: { value: string } }) => setRequest({ ...request, [name]: target.value }),
   });
   const run = () => simulate.mutate({
-    policy_id: policy.id,
+    policy_id: id,
     request: {
       model: request.model.trim() || null,
       estimated_input_tokens: Number(request.input),
@@ -51,7 +52,9 @@ export function SimulationPanel({ chosen, onChoose }: { chosen: string | null; o
         result={simulate.data !== undefined && <Result result={simulate.data} />}
       >
         <Fields>
-          <SearchedSelectField label={routing.policy} value={policy.id} onChange={onChoose} useOptions={usePolicyOptions} chosen={policy} />
+          <SearchedSelectField
+            label={routing.policy} value={id} onChange={onChoose} useOptions={usePolicyOptions} chosen={policy ?? { id, name: texts.loading }}
+          />
           <TextField label={routing.model} hint={routing.modelHint} spellCheck={false} autoCapitalize="none" maxLength={320} {...field("model")} />
           <GroupSelect label={routing.group} hint={routing.groupHint} value={request.group} onChange={(group) => setRequest({ ...request, group })}>
             <option value="">{texts.none}</option>

@@ -14,6 +14,21 @@ from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 pytestmark = needs_chromium
 
+#: Statements that insert 60 rows by their tables. The names begin with a mark and end with a number.
+INSERTS = {
+    "mcp_servers": (
+        "INSERT INTO mcp_servers (id, tenant_id, name, url, enabled, access, timeout_ms, server_info, faults)"
+        " SELECT gen_random_uuid(), %s, %s || '-' || lpad(n::text, 3, '0'), 'https://8.8.8.8/mcp', true, 'open', 30000,"
+        " '{}', '[]' FROM generate_series(0, 59) n"
+    ),
+    # They apply to nobody, because their group does not exist.
+    "cost_routing_policies": (
+        "INSERT INTO cost_routing_policies (id, tenant_id, name, enabled, strategy, group_ids, model_filters,"
+        " fallback_chain) SELECT gen_random_uuid(), %s, %s || '-' || lpad(n::text, 3, '0'), true, 'cost_optimized',"
+        " ARRAY[gen_random_uuid()], '{}', '[]' FROM generate_series(0, 59) n"
+    ),
+}
+
 
 @pytest.mark.parametrize(
     ("path", "opener", "label", "role"),
@@ -77,3 +92,47 @@ async def test_a_search_box_keeps_focus_and_text_while_results_load(
         answers.set()
         await page.unroute_all(behavior="wait")
         server.sql("DELETE FROM groups WHERE name LIKE %s", [f"{mark}%"])
+
+
+@pytest.mark.parametrize(
+    ("path", "table", "api", "label"),
+    [
+        ("mcp-servers/access", "mcp_servers", "**/api/v1/admin/mcp/servers/*", "Server"),
+        ("routing", "cost_routing_policies", "**/api/admin/cost-routing/policies/*", "Policy"),
+    ],
+    ids=["servers", "policies"],
+)
+async def test_a_choice_that_is_not_loaded_yet_keeps_the_focus_and_the_search(
+    server: GatehouseServer, page: Page, sign_in: SignIn, path: str, table: str, api: str, label: str
+) -> None:
+    mark = f"zz-{uuid4().hex[:8]}"
+    server.sql(INSERTS[table], [DEFAULT_TENANT, mark])
+    answers = asyncio.Event()
+
+    async def answer_later(route: Route) -> None:
+        await answers.wait()
+        await route.continue_()
+
+    try:
+        await sign_in("admin", f"/console/{path}")
+        search = page.get_by_role("searchbox", name=f"Search {label.lower()}")
+        await search.fill(f"{mark}-057")
+        select = page.get_by_role("combobox", name=label, exact=True)
+        await expect(select.get_by_role("option", name=mark)).to_have_count(1)
+        await page.route(api, answer_later)
+        await select.focus()
+        async with page.expect_request(api):
+            await select.select_option(f"{mark}-057")
+        await expect(select).to_be_focused()
+        await expect(select.locator("option:checked")).to_have_text(f"{mark}-057")
+        await expect(search).to_have_value(f"{mark}-057")
+        # The option is missing from those of another search, and its name is not known yet.
+        await search.fill("")
+        await expect(select.get_by_role("option", name=f"{mark}-057")).to_have_count(0)
+        await expect(select.locator("option:checked")).to_have_text("Loading")
+        answers.set()
+        await expect(select.locator("option:checked")).to_have_text(f"{mark}-057")
+        await expect(search).to_be_focused()
+    finally:
+        answers.set()
+        server.sql(f"DELETE FROM {table} WHERE name LIKE %s", [f"{mark}-%"])
