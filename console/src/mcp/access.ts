@@ -2,6 +2,7 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, dataOf, listOf, type Schemas } from "../api/client";
+import { ifMatch } from "../api/versions";
 import { useScopeName } from "../budgets/scopes";
 import { errorText } from "../parts/states";
 import { nameOf } from "../users/api";
@@ -154,17 +155,24 @@ export function useEdits(server: string, rules: readonly Rule[]) {
   };
 }
 
-/** Saves an edit. The API cannot replace a rule, so the old rule is removed first. If somebody else has removed or added
- * a rule, the API refuses the change. */
+/** Saves an edit by one request, so that a failure leaves the stored rule as it was. If somebody else has added, changed
+ * or removed the rule, the API refuses the edit. */
 async function apply({ server, subject, tool, before, after }: Edit): Promise<void> {
-  if (before !== undefined) {
+  if (before === undefined) {
+    const { subject_type, subject_id } = subject;
+    if (after !== null) await addRule(server, { subject_type, subject_id, tool, access_type: after });
+    return;
+  }
+  const path = { server_id: server, access_rule_id: before.id };
+  if (after === null) {
     await dataOf(api.DELETE("/api/v1/admin/mcp/servers/{server_id}/access/{access_rule_id}", {
-      params: { path: { server_id: server, access_rule_id: before.id } },
+      params: { path, header: ifMatch(before.updated_at) },
+    }));
+  } else {
+    await dataOf(api.PATCH("/api/v1/admin/mcp/servers/{server_id}/access/{access_rule_id}", {
+      params: { path, header: ifMatch(before.updated_at) }, body: { access_type: after },
     }));
   }
-  if (after === null) return;
-  const { subject_type, subject_id } = subject;
-  await addRule(server, { subject_type, subject_id, tool, access_type: after });
 }
 
 /** Returns the name of a group, user, API key or OAuth client. `id` is empty if none is chosen. */

@@ -132,6 +132,8 @@ export const mcpTexts = {
   hidden: "Invisible characters are shown as their numbers, for example ⟨U+200B⟩.",
   approvalRequired: "A person must approve each call",
   approvalRequiredHint: "It needs the feature flag human_in_loop.",
+  replacedDefinition: "The definition has changed since you opened it. You still see the former one.",
+  showReplacement: "Show the new definition",
   decideText: (hash: string) => `Your decision is about the definition ${hash}.`,
   approve: "Approve this definition",
   reject: "Reject",
@@ -172,6 +174,7 @@ export const mcpTexts = {
   canCall: "Can call",
   obstacles: {
     server_off: "Server is off", not_approved: "Not approved", switched_off: "Stopped", denied: "Denied", not_allowed: "Not allowed",
+    needs_user: "Needs a user's account", caller_disabled: "Caller is disabled",
   },
   save: (count: number) => (count === 0 ? "Save" : count === 1 ? "Save 1 change" : `Save ${count.toLocaleString("en")} changes`),
   discard: "Discard",

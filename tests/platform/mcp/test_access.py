@@ -156,6 +156,57 @@ async def test_bad_rules_are_refused(
         assert (answer.status_code, answer.json()) == (404, {"detail": "Access rule not found"})
 
 
+async def test_a_rule_is_changed_at_once_and_refused_for_another_version(
+    platform: RunningPlatform, tenant: Tenant, server: dict[str, Any]
+) -> None:
+    rule = await grant(tenant, server, tenant.user.id)
+    await grant(tenant, server, tenant.user.id, tool="a")
+    path = f"{BASE}/{server['id']}/access/{rule['id']}"
+    assert await usable(tenant.user.client) == NAMES
+    changed = await tenant.admin.client.patch(path, json={"access_type": "DENY"}, headers={"If-Match": "*"})
+    assert changed.status_code == 200, changed.text
+    assert changed.json() == {**rule, "access_type": "DENY", "updated_at": changed.json()["updated_at"]}
+    assert changed.json()["updated_at"] > rule["updated_at"]
+    assert await usable(tenant.user.client) == []
+    (event,) = await platform.audit(tenant, "mcp_access.updated")
+    assert event["details"] == {
+        "name": "weather", "subject_type": "user", "subject_id": str(tenant.user.id), "tool": None,
+        "access_type": "DENY",
+    }  # fmt: skip
+    # The same value again is no change.
+    version = {"If-Match": changed.headers["etag"]}
+    same = await tenant.admin.client.patch(path, json={"access_type": "DENY"}, headers=version)
+    assert (same.status_code, same.json()) == (200, changed.json())
+    assert len(await platform.audit(tenant, "mcp_access.updated")) == 1
+    # Somebody who has seen the earlier rule neither changes nor removes it.
+    assert (await tenant.admin.client.patch(path, json={"access_type": "ALLOW"}, headers=version)).status_code == 200
+    for method, body in (("PATCH", {"access_type": "DENY"}), ("DELETE", None)):
+        refused = await tenant.admin.client.request(method, path, json=body, headers=version)
+        assert refused.status_code == 412, refused.text
+    assert await usable(tenant.user.client) == NAMES
+
+
+async def test_bad_changes_of_rules_are_refused(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, server: dict[str, Any]
+) -> None:
+    rule = await grant(tenant, server, tenant.user.id)
+    path, good = f"{BASE}/{server['id']}/access/{rule['id']}", {"access_type": "DENY"}
+    for body, field in (
+        ({}, "access_type"), ({"access_type": None}, "access_type"), ({"access_type": "MAYBE"}, "access_type"),
+        ({**good, "tool": "a"}, "tool"),
+    ):  # fmt: skip
+        answer = await tenant.admin.client.patch(path, json=body)
+        assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
+    assert (await platform.anonymous.patch(path, json=good)).status_code == 401
+    for stranger in (tenant.user, tenant.auditor):
+        assert (await stranger.client.patch(path, json=good)).status_code == 403
+    assert (await other_tenant.admin.client.patch(path, json=good)).status_code == 404
+    for rule_id in (uuid4(), "x"):
+        answer = await tenant.admin.client.patch(f"{BASE}/{server['id']}/access/{rule_id}", json=good)
+        assert (answer.status_code, answer.json()) == (404, {"detail": "Access rule not found"})
+    assert (await tenant.admin.client.get(f"{BASE}/{server['id']}/access")).json()["access_rules"] == [rule]
+
+
 async def read_matrix(tenant: Tenant, server: dict[str, Any], **query: Any) -> Any:
     answer = await tenant.auditor.client.get(f"{BASE}/{server['id']}/access/matrix", params=query)
     assert answer.status_code == 200, answer.text
@@ -221,6 +272,36 @@ async def test_the_matrix_agrees_with_what_callers_can_call(tenant: Tenant, serv
     assert await obstacles(tenant, server, "group", group) == {"a": None, "b": "not_approved", "c": "switched_off"}
     await tenant.admin.client.post(f"{path}/disable", json={"reason": "other"})
     assert await obstacles(tenant, server, "group", group) == dict.fromkeys(NAMES, "server_off")
+
+
+async def test_the_matrix_names_callers_whose_calls_are_refused(
+    platform: RunningPlatform, tenant: Tenant, server: dict[str, Any]
+) -> None:
+    path = f"{BASE}/{server['id']}"
+    await tenant.admin.client.patch(path, json={"access": "open"})
+    key = (await tenant.user.client.post("/api/auth/api-keys", json={"description": "agent"})).json()
+    agent = platform.client(key["api_key"])
+    client, group = await new_oauth_client(tenant), await new_group(tenant)
+    callers = [("user", tenant.user.id), ("api_key", key["id"]), ("oauth_client", client), ("group", group)]
+    for kind, subject in callers:
+        assert await obstacles(tenant, server, kind, subject) == dict.fromkeys(NAMES), kind
+    assert await usable(agent) == NAMES
+    refused = dict.fromkeys(NAMES, "caller_disabled")
+    for change, undo in (
+        ("is_enabled = false", "is_enabled = true"),
+        ("expires_at = now()", "expires_at = NULL"),
+    ):
+        platform.sql(f"UPDATE api_keys SET {change} WHERE id = %s", [key["id"]])
+        assert await obstacles(tenant, server, "api_key", key["id"]) == refused, change
+        platform.sql(f"UPDATE api_keys SET {undo} WHERE id = %s", [key["id"]])
+    disabled = await tenant.admin.client.patch(f"/api/admin/oauth-clients/{client}", json={"enabled": False})
+    assert disabled.status_code == 200, disabled.text
+    assert await obstacles(tenant, server, "oauth_client", client) == refused
+    await tenant.admin.client.patch(f"/api/admin/users/{tenant.user.id}", json={"is_active": False})
+    assert (await call(agent, "weather", "a")).status_code == 401
+    for kind, subject in callers[:2]:
+        assert await obstacles(tenant, server, kind, subject) == refused, kind
+    assert await obstacles(tenant, server, "group", group) == dict.fromkeys(NAMES)
 
 
 async def test_the_matrix_is_for_administrators_and_auditors_of_the_organization(

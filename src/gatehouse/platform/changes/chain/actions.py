@@ -49,6 +49,7 @@ ACTIONS: Final[dict[str, str]] = {
     "mcp_tool.rejected": "An administrator rejected the definition of a tool.",
     "mcp_tool.updated": "The approval of calls was required for a tool, or not any more.",
     "mcp_access.added": "A group, user, API key or OAuth client was granted or denied tools of an MCP server.",
+    "mcp_access.updated": "An access rule of an MCP server was changed from ALLOW to DENY or the reverse.",
     "mcp_access.removed": "An access rule of an MCP server was removed.",
     "mcp_connection.created": "A user connected an account at an MCP server.",
     "mcp_connection.failed": "A user's account at an MCP server was not connected.",

@@ -1,7 +1,8 @@
 """Access rules of MCP servers: the groups, users, API keys and OAuth clients that may or may not call tools
 (docs/mcp.md).
 
-    created -> deleted     DELETE, or with its server
+    created -> changed     PATCH: ALLOW or DENY
+            -> deleted     DELETE, or with its server
 
 A DENY in any matching rule wins. A rule stays when its tool or its subject is removed.
 """

@@ -36,6 +36,15 @@ _PAGE_OF_SUBJECTS: Final = text(
     " ORDER BY array_position(ARRAY['group', 'user', 'api_key', 'oauth_client'], subject_type), lower(name), subject_id"
     " LIMIT :limit OFFSET :offset"
 )
+#: For each type of caller except groups: whether its calls are accepted.
+_ENABLED: Final = {
+    "user": text("SELECT is_active FROM users WHERE id = :id"),
+    "api_key": text(
+        "SELECT k.is_enabled AND u.is_active AND (k.expires_at IS NULL OR k.expires_at > now())"
+        " FROM api_keys k JOIN users u ON u.id = k.user_id WHERE k.id = :id"
+    ),
+    "oauth_client": text("SELECT enabled FROM oauth_clients WHERE client_id = :id"),
+}
 _OWNER: Final = text("SELECT user_id FROM api_keys WHERE id = :id")
 _GROUPS: Final = text("SELECT group_id FROM group_members WHERE user_id = :id")
 
@@ -105,20 +114,32 @@ async def _obstacles(
     rules = await _rules(session, server.id, list(subjects_of(caller)), [tool.name for tool in tools])
     records = tuple(McpAccessRecord(**{name: getattr(rule, name) for name in _RULE_FIELDS}) for rule in rules)
     compiled = compile_mcp_servers([msgspec.structs.replace(server.record, rules=records)])[server.name]
+    of_all = await _obstacle_of_all(session, server, subject)
     obstacles: dict[str, Obstacle | None] = {}
     for tool in tools:
-        obstacle: Obstacle | None = None
-        if not server.enabled or server.revision is None or server.switched_off_at is not None:
-            obstacle = "server_off"
-        elif tool.status != "approved" or tool.missing_since is not None:
-            obstacle = "not_approved"
-        elif tool.switched_off_at is not None:
-            obstacle = "switched_off"
-        elif not compiled.permits(caller, tool.name):
+        obstacle = of_all or _obstacle_of(tool)
+        if obstacle is None and not compiled.permits(caller, tool.name):
             is_denied = any(rule.access_type == "DENY" and rule.tool in {None, tool.name} for rule in rules)
             obstacle = "denied" if is_denied else "not_allowed"
         obstacles[tool.name] = obstacle
     return obstacles
+
+
+def _obstacle_of(tool: McpToolRow) -> Obstacle | None:
+    """Return why nobody can call the tool; None if it can be called."""
+    if tool.status != "approved" or tool.missing_since is not None:
+        return "not_approved"
+    return "switched_off" if tool.switched_off_at is not None else None
+
+
+async def _obstacle_of_all(session: AsyncSession, server: McpServerRow, subject: Subject) -> Obstacle | None:
+    """Return why the caller can call no tool of the server, apart from rules; None if there is no such obstacle."""
+    kind, subject_id = subject
+    if kind != "group" and not await session.scalar(_ENABLED[kind], {"id": subject_id}):
+        return "caller_disabled"
+    if not server.enabled or server.revision is None or server.switched_off_at is not None:
+        return "server_off"
+    return "needs_user" if kind == "oauth_client" and server.user_oauth is not None else None
 
 
 _RULE_FIELDS: Final = McpAccessRecord.__struct_fields__

@@ -6,10 +6,17 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Query
 from sqlalchemy import select
 
+from gatehouse.administration.etags import TheVersions
 from gatehouse.foundation.http.bodies import PathId
 from gatehouse.foundation.http.lists import OffsetWindow, offset_window, search_parameter
 from gatehouse.platform.mcp.access import matrix, service
-from gatehouse.platform.mcp.access.schemas import AccessMatrix, AccessRule, AccessRuleList, NewAccessRule
+from gatehouse.platform.mcp.access.schemas import (
+    AccessMatrix,
+    AccessRule,
+    AccessRuleList,
+    AccessRuleUpdate,
+    NewAccessRule,
+)
 from gatehouse.platform.mcp.access.service import AccessRuleNotFound, InvalidAccessField
 from gatehouse.platform.mcp.access.table import AccessRuleRow, subject_exists
 from gatehouse.platform.mcp.servers.routes import LoadedMcpServer
@@ -26,7 +33,7 @@ _CONFLICT: Final[dict[int | str, dict[str, Any]]] = {
 
 
 async def _loaded(
-    server: LoadedMcpServer, session: Session, access_rule_id: Annotated[PathId, Path()]
+    server: LoadedMcpServer, session: Session, versions: TheVersions, access_rule_id: Annotated[PathId, Path()]
 ) -> AccessRuleRow:
     if access_rule_id is None:
         raise AccessRuleNotFound
@@ -34,9 +41,11 @@ async def _loaded(
     row = (await session.scalars(query.with_for_update())).one_or_none()
     if row is None:
         raise AccessRuleNotFound
+    versions.about(row, "access_rule_id")
     return row
 
 
+#: The rule that the path names. `If-Match` concerns the rule, not the server.
 LoadedAccessRule = Annotated[AccessRuleRow, Depends(_loaded)]
 
 
@@ -84,6 +93,14 @@ async def create_mcp_access(
     """Allows or denies a subject to call one tool or all tools of a server. The rule is active when the response is
     sent."""
     return await service.create(change, server, body)
+
+
+@router.patch("/{access_rule_id}", response_model=AccessRule)
+async def update_mcp_access(
+    caller: AdminStepUp, server: LoadedMcpServer, rule: LoadedAccessRule, body: AccessRuleUpdate, change: Changing
+) -> object:
+    """Changes an ALLOW to a DENY or the reverse. The change is active when the response is sent."""
+    return service.update(change, server, rule, body)
 
 
 @router.delete("/{access_rule_id}", status_code=204)

@@ -11,7 +11,11 @@ from gatehouse.policy.mcp import SubjectType, ToolStatus
 from gatehouse.policy.model_access import AccessType
 
 
-class NewAccessRule(Body):
+class AccessRuleUpdate(Body):
+    access_type: Annotated[AccessType, Field(examples=["ALLOW"])]
+
+
+class NewAccessRule(AccessRuleUpdate):
     subject_type: Annotated[SubjectType, Field(examples=["group"])]
     subject_id: Annotated[
         Id, Field(description="The id of the group, user or API key, or the `client_id` of the OAuth client.")
@@ -22,7 +26,6 @@ class NewAccessRule(Body):
             min_length=1, max_length=128, description="The name of a tool; null for all tools.", examples=["forecast"]
         ),
     ] = None
-    access_type: Annotated[AccessType, Field(examples=["ALLOW"])]
 
 
 class AccessRule(ResponseBody):
@@ -33,6 +36,7 @@ class AccessRule(ResponseBody):
     tool: str | None
     access_type: AccessType
     created_at: datetime
+    updated_at: Annotated[datetime, Field(description="The version of the rule for `If-Match`.")]
 
 
 class AccessRuleList(ResponseBody):
@@ -42,7 +46,9 @@ class AccessRuleList(ResponseBody):
     offset: int
 
 
-Obstacle: TypeAlias = Literal["server_off", "not_approved", "switched_off", "denied", "not_allowed"]
+Obstacle: TypeAlias = Literal[
+    "caller_disabled", "server_off", "needs_user", "not_approved", "switched_off", "denied", "not_allowed"
+]
 
 
 class AccessSubject(ResponseBody):
@@ -62,9 +68,12 @@ class MatrixTool(ResponseBody):
     obstacle: Annotated[
         Obstacle | None,
         Field(
-            description="Why the caller cannot call the tool. `server_off`: the server is disabled, switched off or was"
-            " never refreshed. `not_approved`: the tool is not approved or missing. `switched_off`: its kill switch is"
-            " engaged. `denied`: by a DENY. `not_allowed`: the server is restricted, and no rule allows the tool."
+            description="Why the caller cannot call the tool. `caller_disabled`: the user is inactive, the OAuth client"
+            " is disabled, or the API key is disabled or expired or its owner inactive. `server_off`: the server is"
+            " disabled, switched off or was never refreshed. `needs_user`: the server needs a user's account, which an"
+            " OAuth client does not have. `not_approved`: the tool is not approved or missing. `switched_off`: its kill"
+            " switch is engaged. `denied`: by a DENY. `not_allowed`: the server is restricted, and no rule allows the"
+            " tool."
         ),
     ]
 

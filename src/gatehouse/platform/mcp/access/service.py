@@ -1,4 +1,4 @@
-"""Lists, creates and deletes access rules of MCP servers."""
+"""Lists, creates, changes and deletes access rules of MCP servers."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -13,7 +13,7 @@ from gatehouse.foundation.storage.conflicts import unique
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.mcp.access import table
-from gatehouse.platform.mcp.access.schemas import NewAccessRule
+from gatehouse.platform.mcp.access.schemas import AccessRuleUpdate, NewAccessRule
 from gatehouse.platform.mcp.access.table import AccessRuleRow
 from gatehouse.platform.mcp.servers.table import McpServerRow
 
@@ -60,13 +60,22 @@ async def create(change: Change, server: McpServerRow, new: NewAccessRule) -> Ac
     await require_room(
         session, ScopedLock.MCP_ACCESS, table.count_access_rules, limit=MAX_ACCESS_RULES, full=TooManyMcpAccessRules
     )
+    now = utc_now()
     row = AccessRuleRow(
-        id=new_id(), tenant_id=change.tenant_id, server_id=server.id, created_at=utc_now(), **new.model_dump()
+        id=new_id(), tenant_id=change.tenant_id, server_id=server.id, created_at=now, updated_at=now, **new.model_dump()
     )
     session.add(row)
     with unique(AccessRuleExists):
         await session.flush()
     _record(change, "mcp_access.added", server, row)
+    return row
+
+
+def update(change: Change, server: McpServerRow, row: AccessRuleRow, body: AccessRuleUpdate) -> AccessRuleRow:
+    """Change whether the rule allows or denies. Without a difference there is no audit event and no new version."""
+    if changes := row.differing(body.model_dump()):
+        row.assign(changes)
+        _record(change, "mcp_access.updated", server, row)
     return row
 
 

@@ -22,6 +22,7 @@ class AccessRuleRow(TenantRow):
     tool: Mapped[str | None]
     access_type: Mapped[str]
     created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
 
 
 #: For each type of subject: a query that has a row if the subject exists. Row-level security limits it to the tenant.
