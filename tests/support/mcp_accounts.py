@@ -3,7 +3,7 @@
 import hashlib
 import json
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from html import escape
 from typing import Any, Final
@@ -35,6 +35,8 @@ class AccountServer:
         self.metadata: dict[str, Any] = {}
         #: answers a token request instead of the server; None stands for the usual answer
         self.respond: Callable[[dict[str, str]], web.Response | None] = lambda form: None
+        #: awaited before the answer to a token request
+        self.before_tokens: Callable[[], Awaitable[None]] | None = None
         self.codes: dict[str, dict[str, str]] = {}
         #: accounts by access token and by refresh token
         self.access: dict[str, str] = {}
@@ -87,6 +89,8 @@ class AccountServer:
     async def _token(self, request: web.Request) -> web.Response:
         form = {name: str(value) for name, value in (await request.post()).items()}
         self.token_requests.append(form)
+        if self.before_tokens is not None:
+            await self.before_tokens()
         if (answer := self.respond(form)) is not None:
             return answer
         if form["grant_type"] == "refresh_token":

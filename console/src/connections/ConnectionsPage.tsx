@@ -14,7 +14,7 @@ import { ConnectionBadge } from "./ConnectionBadge";
 import styles from "./ConnectionsPage.module.css";
 
 /** The MCP servers that need the user's account, with the state of each connection. A user connects on a page of the
- * sign-in, which leads back here. */
+ * sign-in, which leads back here. A server that the user cannot use is listed while there is a connection. */
 export function ConnectionsPage() {
   const list = useConnections();
   return (
@@ -40,7 +40,7 @@ const COLUMNS: Column<OwnConnection>[] = [
     id: "server", header: connectionTexts.server, meta: { width: "30%" },
     cell: ({ row }) => <span className={styles["server"]} title={row.original.server}>{row.original.server}</span>,
   },
-  { id: "status", header: connectionTexts.status, cell: ({ row }) => <ConnectionBadge status={row.original.status} /> },
+  { id: "status", header: connectionTexts.status, cell: ({ row: { original: { status, available } } }) => <ConnectionBadge status={status} available={available} /> },
   { id: "scope", header: connectionTexts.scope, meta: { hideBelow: "desk" }, cell: ({ row: { original: { status, scope } } }) => status !== "not_connected" && (scope ?? connectionTexts.unknownScope) },
   {
     id: "since", header: connectionTexts.since, meta: { hideBelow: "tablet" },
@@ -49,14 +49,14 @@ const COLUMNS: Column<OwnConnection>[] = [
   { id: "actions", header: texts.actions, meta: { align: "end" }, cell: ({ row }) => <Actions connection={row.original} /> },
 ];
 
-function Actions({ connection: { server, server_id: id, status, connect_url: url } }: { connection: OwnConnection }) {
+function Actions({ connection: { server, server_id: id, status, available, connect_url: url } }: { connection: OwnConnection }) {
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const disconnect = useDisconnect();
   const close = () => setOpen(false);
   return (
     <span className={styles["actions"]}>
-      {status !== "connected" && (
+      {available && status !== "connected" && (
         <a className={buttonClass(status === "ended" ? "primary" : "plain", "small")} href={url} aria-label={status === "ended" ? connectionTexts.connectAgainTo(server) : connectionTexts.connectTo(server)}>
           {status === "ended" ? connectionTexts.connectAgain : connectionTexts.connect}
         </a>

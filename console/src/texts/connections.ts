@@ -6,6 +6,7 @@ export const connectionTexts = {
   server: "MCP server",
   status: "Status",
   statuses: { connected: "Connected", ended: "Expired", not_connected: "Not connected" },
+  unavailable: "Server not available",
   scope: "Scopes",
   unknownScope: "not named",
   since: "Connected",

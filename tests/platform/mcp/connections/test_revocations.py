@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.platform.mcp.connections.conftest import Browser
-from tests.support.mcp_accounts import OWN, AccountServer, connect, registered, user_oauth
+from tests.support.mcp_accounts import OWN, AccountServer, begin, come_back, connect, registered, user_oauth
 from tests.support.mcp_servers import BASE
 from tests.support.members import Member, member
 from tests.support.platform import RunningPlatform, Tenant
@@ -154,6 +154,74 @@ async def test_a_revocation_is_not_repeated_if_the_user_has_connected_again(
     assert platform.sql(WAITING, [tenant.id]) == [(0,)]
     (event,) = await platform.audit(tenant, "mcp_connection.not_revoked")
     assert event["reason"] == "connected_again"
+
+
+async def test_a_revocation_is_not_sent_if_the_user_has_connected_again_before_it(
+    platform: RunningPlatform, tenant: Tenant, upstream: AccountServer, server: dict[str, Any], ada: Member,
+    browser: Browser,
+) -> None:  # fmt: skip
+    assert (await ada.client.delete(f"{OWN}/{server['id']}")).status_code == 204
+    await connect(upstream, await browser(ada), "ada")
+    await run_job(platform)
+    assert upstream.revoked == []
+    assert platform.sql(WAITING, [tenant.id]) == [(0,)]
+    (event,) = await platform.audit(tenant, "mcp_connection.not_revoked")
+    assert event["reason"] == "connected_again"
+
+
+async def test_the_tokens_of_a_replaced_connection_are_sent_once(
+    platform: RunningPlatform, tenant: Tenant, upstream: AccountServer, ada: Member, browser: Browser
+) -> None:
+    await connect(upstream, await browser(ada), "eve")
+    upstream.revocation_status = 503
+    await run_job(platform)
+    assert [form["token"] for form in upstream.revoked] == tokens_of(upstream, "ada")[:1]
+    upstream.revocation_status = 200
+    make_due(platform, tenant)
+    await run_job(platform)
+    assert len(upstream.revoked) == 1
+    (event,) = await platform.audit(tenant, "mcp_connection.not_revoked")
+    assert event["reason"] == "connected_again"
+
+
+async def another_client(tenant: Tenant, server: dict[str, Any], user: Member, up: AccountServer) -> None:
+    body = {"user_oauth": user_oauth(up.origin, client_id="another", client_secret="another")}
+    assert (await tenant.admin.client.patch(f"{BASE}/{server['id']}", json=body)).status_code == 200
+
+
+async def removal(tenant: Tenant, server: dict[str, Any], user: Member, up: AccountServer) -> None:
+    assert (await tenant.admin.client.delete(f"{BASE}/{server['id']}")).status_code == 204
+
+
+async def deactivation(tenant: Tenant, server: dict[str, Any], user: Member, up: AccountServer) -> None:
+    answer = await tenant.admin.client.patch(f"/api/admin/users/{user.id}", json={"is_active": False})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("refuse", [another_client, removal, deactivation])
+async def test_tokens_that_arrive_for_a_refused_consent_are_revoked(
+    refuse: Callable[[Tenant, dict[str, Any], Member, AccountServer], Awaitable[None]],
+    platform: RunningPlatform, tenant: Tenant, upstream: AccountServer, server: dict[str, Any], browser: Browser,
+) -> None:  # fmt: skip
+    """The server or the user changes while the authorization server issues the tokens."""
+    user = await member(platform, tenant)
+    visitor = await browser(user)
+    answer = upstream.consent(await begin(visitor))
+    upstream.codes[answer["code"]]["account"] = "late"
+
+    async def change() -> None:
+        await refuse(tenant, server, user, upstream)
+
+    upstream.before_tokens = change
+    assert await come_back(visitor, answer) == 400
+    issued = tokens_of(upstream, "late")
+    assert len(issued) == 2
+    await run_job(platform)
+    assert [form["token"] for form in upstream.revoked if form["token"] in issued] == issued
+    # The client to which the tokens were issued has authenticated.
+    assert {upstream.revoking_clients[token] for token in issued} == {upstream.basic}
+    assert platform.sql(WAITING, [tenant.id]) == [(0,)]
+    assert len(await platform.audit(tenant, "mcp_connection.failed")) == 1
 
 
 async def test_a_refused_revocation_is_not_repeated(

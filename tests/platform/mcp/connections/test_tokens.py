@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.platform.mcp.connections.conftest import Browser
-from tests.support.mcp_accounts import OWN, AccountServer, connect, registered
+from tests.support.mcp_accounts import OWN, AccountServer, browser_of, connect, registered, user_oauth
 from tests.support.mcp_servers import BASE, call
 from tests.support.members import Member, member
 from tests.support.platform import RunningPlatform, Tenant
@@ -159,6 +159,49 @@ async def test_administrators_see_who_is_connected_without_tokens_and_disconnect
     assert await outcome(ada) == (403, "mcp_connection_required")
 
 
+async def test_a_connection_to_a_server_that_cannot_be_used_is_listed_and_removed(
+    tenant: Tenant, server: dict[str, Any], ada: Member
+) -> None:
+    path = f"{BASE}/{server['id']}"
+
+    async def shown() -> list[tuple[str, bool, str]]:
+        rows = (await ada.client.get(OWN)).json()["mcp_connections"]
+        return [(row["server"], row["available"], row["status"]) for row in rows]
+
+    assert await shown() == [("weather", True, "connected")]
+    await tenant.admin.client.patch(path, json={"enabled": False})
+    assert await shown() == [("weather", False, "connected")]
+    await tenant.admin.client.patch(path, json={"enabled": True, "access": "restricted"})
+    assert await shown() == [("weather", False, "connected")]
+    await tenant.admin.client.patch(path, json={"enabled": False})
+    assert (await ada.client.delete(f"{OWN}/{server['id']}")).status_code == 204
+    assert await shown() == []
+
+
+async def test_an_administrator_sees_a_connection_before_the_tools_are_read(
+    platform: RunningPlatform, tenant: Tenant, upstream: AccountServer
+) -> None:
+    body = {"name": "unread", "url": upstream.url, "user_oauth": user_oauth(upstream.origin)}
+    created = await tenant.admin.client.post(BASE, json=body)
+    assert created.status_code == 201, created.text
+    boss = await member(platform, tenant, role="admin")
+    visitor = await browser_of(platform, boss)
+    await connect(upstream, visitor, "boss", "unread")
+    await visitor.client.aclose()
+    (row,) = (await boss.client.get(OWN)).json()["mcp_connections"]
+    assert (row["server"], row["available"], row["status"]) == ("unread", False, "connected")
+    assert row["server_id"] == created.json()["id"]
+    assert (await tenant.admin.client.get(OWN)).json()["mcp_connections"] == []
+
+
+async def test_the_event_of_a_removed_server_has_the_number_of_connections(
+    platform: RunningPlatform, tenant: Tenant, server: dict[str, Any], ada: Member
+) -> None:
+    assert (await tenant.admin.client.delete(f"{BASE}/{server['id']}")).status_code == 204
+    (event,) = await platform.audit(tenant, "mcp_server.deleted")
+    assert event["details"] == {"name": "weather", "removed_connections": 2}
+
+
 @pytest.mark.parametrize("change", ["deactivate", "delete"])
 async def test_tokens_end_with_the_user(
     change: str, platform: RunningPlatform, tenant: Tenant, upstream: AccountServer, ada: Member
@@ -170,6 +213,8 @@ async def test_tokens_end_with_the_user(
         answer = await tenant.admin.client.delete(path)
     assert answer.status_code in {200, 204}, answer.text
     assert platform.sql("SELECT count(*) FROM mcp_connections WHERE user_id = %s", [ada.id]) == [(0,)]
+    (event,) = await platform.audit(tenant, "mcp_connection.deleted")
+    assert (event["resource_type"], event["details"]) == ("mcp_server", {"name": "weather", "user_id": str(ada.id)})
     if change == "deactivate":
         await tenant.admin.client.patch(path, json={"is_active": True})
         key = await platform.new_key(tenant.user)
@@ -195,3 +240,10 @@ async def test_machines_have_no_account(platform: RunningPlatform, tenant: Tenan
     machine = await platform.new_m2m(tenant.id, "mcp:call")
     answer = await call(machine, "weather", "echo")
     assert (answer.status_code, answer.json()["error"]["data"]["code"]) == (403, "mcp_user_required")
+    # The table of access says so. A user without a connection can connect, so the table does not concern connections.
+    (server,) = (await tenant.admin.client.get(BASE)).json()["mcp_servers"]
+    (client_id,) = platform.sql("SELECT client_id FROM oauth_clients WHERE tenant_id = %s", [tenant.id])[0]
+    for kind, caller, obstacle in (("oauth_client", client_id, "needs_user"), ("user", tenant.user.id, None)):
+        query = {"caller_type": kind, "caller_id": str(caller)}
+        matrix = (await tenant.admin.client.get(f"{BASE}/{server['id']}/access/matrix", params=query)).json()
+        assert [(row["can_call"], row["obstacle"]) for row in matrix["tools"]] == [(obstacle is None, obstacle)]

@@ -162,9 +162,10 @@ async def delete(change: Change, caller: Caller, user: UserRow) -> None:
 
 
 async def _disconnect(change: Change, user: UserRow) -> None:
-    """Remove the user's tokens for MCP servers."""
-    for key in await table.remove_mcp_connections(change.session, user.id):
-        change.touch("mcp_connection", key, urgent=True)
+    """Remove the user's tokens for MCP servers. The number of servers of an organization limits that of the events."""
+    for server_id, name in await table.remove_mcp_connections(change.session, user.id):
+        change.record("mcp_connection.deleted", "mcp_server", server_id, name=name, user_id=user.id)
+        change.touch("mcp_connection", f"{server_id}/{user.id}", urgent=True)
 
 
 async def issue_reset(

@@ -70,7 +70,10 @@ _PROVEN_BY = text(
     " WHERE d.domain = :domain AND d.verified_at IS NOT NULL"
 )
 _KEY_IDS = text("SELECT id FROM api_keys WHERE user_id = :user")
-_REMOVE_CONNECTIONS = text("DELETE FROM mcp_connections WHERE user_id = :user RETURNING server_id")
+_REMOVE_CONNECTIONS = text(
+    "DELETE FROM mcp_connections c USING mcp_servers s WHERE c.user_id = :user AND s.id = c.server_id"
+    " RETURNING s.id, s.name"
+)
 _REMOVE_CONSENTS = text("DELETE FROM mcp_consents WHERE user_id = :user")
 _WITH: Final = text("SELECT gatehouse_users_with(:part, :max_rows)")
 #: A search with at most this many matches finds its rows by an index. If more rows match, the rows are read in the
@@ -161,11 +164,11 @@ async def active_admins(session: AsyncSession, *, operators: bool = False) -> in
     return await session.scalar(query) or 0
 
 
-async def remove_mcp_connections(session: AsyncSession, user_id: UUID) -> list[str]:
-    """Remove a user's tokens for MCP servers. Returns the keys for the topic `mcp_connection`."""
+async def remove_mcp_connections(session: AsyncSession, user_id: UUID) -> list[tuple[UUID, str]]:
+    """Remove a user's tokens for MCP servers. Returns the ids and names of the servers, by name."""
     await session.execute(_REMOVE_CONSENTS, {"user": user_id})
-    server_ids = (await session.execute(_REMOVE_CONNECTIONS, {"user": user_id})).scalars()
-    return [f"{server_id}/{user_id}" for server_id in server_ids]
+    rows = await session.execute(_REMOVE_CONNECTIONS, {"user": user_id})
+    return sorted(((row.id, row.name) for row in rows), key=lambda server: server[1])
 
 
 async def key_ids(session: AsyncSession, user_id: UUID) -> list[UUID]:

@@ -228,36 +228,44 @@ async def _exchanged(x: ConsentAnswer, terms: ConsentTerms, consent: ConsentRow,
 
 
 async def _store(x: ConsentAnswer, terms: ConsentTerms, issued: IssuedTokens) -> None:
-    """Store the tokens. They replace those of an earlier connection. Raises `ConsentRefused` if the session has ended,
-    or if the server was changed meanwhile."""
+    """Store the tokens. They replace those of an earlier connection. If the session has ended, or if the server was
+    changed meanwhile, queues the revocation of the tokens, and raises `ConsentRefused`."""
     server, user = x.offered.server, x.who.user
-    async with x.changing() as change:
-        session = change.session
-        present = await session.get(McpServerRow, server.id, with_for_update={"read": True})
-        if present is None or present.record.user_oauth != x.offered.oauth or present.url != server.url:
-            raise ConsentRefused("server_changed")
-        # Locked, so that a concurrent deactivation of the user, which ends the session, removes the connection too.
-        await session.get(UserRow, user.id, with_for_update={"read": True}, populate_existing=True)
-        if await browser.extend_session(change, x.who.session.id) is None:
-            raise ConsentRefused("another_session")
-        row = await table.connection_of(session, server.id, user.id, lock=True)
-        if row is not None:
-            await session.delete(row)
-            await session.flush()
-        context, now = tokens_context(user.tenant_id, server.id, user.id), utc_now()
-        session.add(
-            ConnectionRow(
-                id=new_id(), tenant_id=user.tenant_id, server_id=server.id, user_id=user.id,
-                server_url=terms.server_url, client_id=terms.client_id, issuer=terms.issuer, token_url=terms.token_url,
-                revocation_url=terms.revocation_url, scope=issued.scope,
-                sealed_tokens=x.host.sealer.seal(msgspec.json.encode(issued.tokens), context=context),
-                expires_at=issued.expires_at, renew_at=issued.renew_at, created_at=now, updated_at=now,
-            )
-        )  # fmt: skip
-        change.record(
-            "mcp_connection.created", "mcp_server", server.id, name=server.name, issuer=terms.issuer, scope=issued.scope
-        )
-        change.touch("mcp_connection", f"{server.id}/{user.id}", urgent=True)
+    context, now = tokens_context(user.tenant_id, server.id, user.id), utc_now()
+    sealed = x.host.sealer.seal(msgspec.json.encode(issued.tokens), context=context)
+    row = ConnectionRow(
+        id=new_id(), tenant_id=user.tenant_id, server_id=server.id, user_id=user.id, server_url=terms.server_url,
+        client_id=terms.client_id, issuer=terms.issuer, token_url=terms.token_url, revocation_url=terms.revocation_url,
+        scope=issued.scope, sealed_tokens=sealed, expires_at=issued.expires_at, renew_at=issued.renew_at,
+        created_at=now, updated_at=now,
+    )  # fmt: skip
+    try:
+        async with x.changing() as change:
+            await _connect(change, x, row)
+    except ConsentRefused:
+        async with x.changing() as change:
+            await table.queue_revocation(change.session, row, server, sealed)
+        raise
+
+
+async def _connect(change: Change, x: ConsentAnswer, row: ConnectionRow) -> None:
+    """Add the connection, and remove an earlier one. Raises `ConsentRefused`."""
+    session, server, user = change.session, x.offered.server, x.who.user
+    present = await session.get(McpServerRow, server.id, with_for_update={"read": True})
+    if present is None or present.record.user_oauth != x.offered.oauth or present.url != server.url:
+        raise ConsentRefused("server_changed")
+    # Locked, so that a concurrent deactivation of the user, which ends the session, removes the connection too.
+    await session.get(UserRow, user.id, with_for_update={"read": True}, populate_existing=True)
+    if await browser.extend_session(change, x.who.session.id) is None:
+        raise ConsentRefused("another_session")
+    former = await table.connection_of(session, server.id, user.id, lock=True)
+    if former is not None:
+        await table.replace(session, former)
+    session.add(row)
+    change.record(
+        "mcp_connection.created", "mcp_server", server.id, name=server.name, issuer=row.issuer, scope=row.scope
+    )
+    change.touch("mcp_connection", f"{server.id}/{user.id}", urgent=True)
 
 
 def _servers(host: Host) -> AuthorizationServers:

@@ -42,7 +42,7 @@ _CLAIM: Final = text(
     " (SELECT id, due_at, row_number() OVER (PARTITION BY tenant_id ORDER BY due_at) AS place FROM mcp_revocations"
     " WHERE due_at <= now()) due WHERE place <= :share ORDER BY due_at LIMIT :most)"
     " RETURNING r.id, r.tenant_id, r.server_id, r.user_id, r.server, r.server_url, r.user_oauth,"
-    " r.sealed_client_secret, r.revocation_url, r.sealed_tokens, r.attempts, t.egress_policy"
+    " r.sealed_client_secret, r.revocation_url, r.sealed_tokens, r.replaced, r.attempts, t.egress_policy"
 )
 _BOUNDS: Final = {
     "pause": _FIRST_PAUSE_SECONDS, "max_pause": _MAX_PAUSE_SECONDS, "share": _MAX_CONCURRENT_OF_ORGANIZATION,
@@ -84,7 +84,10 @@ async def _revoke(tools: Tools, row: Any) -> None:
 
 async def _is_connected_again(tools: Tools, row: Any) -> bool:
     """Return whether the user has connected again since the connection was removed. Some authorization servers would
-    end the new connection too."""
+    end the new connection too. A user who replaces a connection is connected at the first attempt, so the tokens are
+    sent once."""
+    if row.replaced and row.attempts == 1:
+        return False
     query = select(ConnectionRow.id).where(
         ConnectionRow.server_id == row.server_id, ConnectionRow.user_id == row.user_id,
         ConnectionRow.client_id == row.user_oauth["client_id"],
@@ -94,7 +97,7 @@ async def _is_connected_again(tools: Tools, row: Any) -> bool:
 
 
 async def _result(tools: Tools, row: Any) -> Literal[Revocation, "connected_again"]:
-    if row.attempts > 1 and await _is_connected_again(tools, row):
+    if await _is_connected_again(tools, row):
         return "connected_again"
     oauth = user_oauth_record(row.user_oauth, row.sealed_client_secret)
     assert oauth is not None

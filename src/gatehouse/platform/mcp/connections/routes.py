@@ -22,7 +22,8 @@ Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))
 
 @router.get(_OWN, response_model=OwnMcpConnectionList)
 async def list_own_mcp_connections(caller: PersonReader, session: Session, host: TheHost) -> OwnMcpConnectionList:
-    """Lists the MCP servers that you may use and that need your account, by name, with the state of your connection."""
+    """Lists the MCP servers that you may use and that need your account, by name, with the state of your connection.
+    Servers that you cannot use are listed while you have a connection, so that you can remove it."""
     assert caller.tenant_id is not None
     return OwnMcpConnectionList(mcp_connections=await service.own(session, host, caller, caller.tenant_id))
 

@@ -14,6 +14,13 @@ ConnectionStatus = Literal["connected", "ended", "not_connected"]
 class OwnMcpConnection(ResponseBody):
     server_id: UUID
     server: Annotated[str, Field(description="The name of the MCP server.", examples=["weather"])]
+    available: Annotated[
+        bool,
+        Field(
+            description="Whether you can use the server at present. If it is disabled, if its tools were not read yet"
+            " or if you may not call any of them, it is listed only while you have a connection."
+        ),
+    ]
     status: Annotated[
         ConnectionStatus,
         Field(description="`ended`: the authorization server refuses to renew the tokens, so connect again."),

@@ -19,26 +19,36 @@ from gatehouse.platform.request.ports import Host
 
 
 async def own(session: AsyncSession, host: Host, caller: Caller, tenant_id: TenantId) -> list[OwnMcpConnection]:
-    """Return the MCP servers that the caller may use and that need the caller's account, by name."""
+    """Return the MCP servers that the caller may use and that need the caller's account, and all servers at which the
+    caller has a connection, by name."""
     assert caller.user_id is not None
     policy = await host.ports.policies.current(tenant_id)
     rows = await table.connections_of_user(session, caller.user_id)
-    shown = []
-    for server in policy.mcp_servers.values():
-        record, row = server.record, rows.get(server.record.id)
-        if record.user_oauth is None or (row is None and next(server.permitted(caller), None) is None):
-            continue
-        shown.append(
-            OwnMcpConnection(
-                server_id=record.id,
-                server=record.name,
-                status="not_connected" if row is None else _status(row),
-                scope=None if row is None else row.scope,
-                connected_at=None if row is None else row.created_at,
-                connect_url=page_url(host.settings.public_url, record.name),
-            )
-        )
-    return shown
+    usable = {
+        server.record.id: server.record.name
+        for server in policy.mcp_servers.values()
+        if server.record.user_oauth is not None and next(server.permitted(caller), None) is not None
+    }
+    # The policy omits servers that are disabled or were never refreshed.
+    names = usable | await table.names_of_servers(session, rows.keys() - usable.keys())
+    return [
+        _shown(rows.get(server_id), server_id, name, server_id in usable, host.settings.public_url)
+        for server_id, name in sorted(names.items(), key=lambda item: item[1])
+    ]
+
+
+def _shown(
+    row: ConnectionRow | None, server_id: UUID, name: str, is_available: bool, public_url: str | None
+) -> OwnMcpConnection:
+    return OwnMcpConnection(
+        server_id=server_id,
+        server=name,
+        available=is_available,
+        status="not_connected" if row is None else _status(row),
+        scope=None if row is None else row.scope,
+        connected_at=None if row is None else row.created_at,
+        connect_url=page_url(public_url, name),
+    )
 
 
 async def list_page(session: AsyncSession, server_id: UUID, window: OffsetWindow) -> dict[str, Any]:

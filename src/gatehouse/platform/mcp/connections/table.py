@@ -1,11 +1,12 @@
 """Tables of connections and of consents that were begun, and named queries."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import FetchedValue, LargeBinary, Select, delete, select, text
+from sqlalchemy import FetchedValue, LargeBinary, Select, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, column_property, mapped_column
@@ -14,7 +15,11 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.access.users.table import UserRow
+from gatehouse.platform.mcp.servers.table import McpServerRow
 from gatehouse.policy.mcp import McpServerRecord
+
+#: Maximum number of waiting revocations of an organization. The trigger has the same limit.
+MAX_REVOCATIONS: Final = 10_000
 
 
 class ConnectionRow(TenantRow):
@@ -53,6 +58,8 @@ class RevocationRow(TenantRow):
     sealed_client_secret: Mapped[str | None]
     revocation_url: Mapped[str]
     sealed_tokens: Mapped[str]
+    #: whether the user has replaced the connection by another one
+    replaced: Mapped[bool] = mapped_column(server_default=FetchedValue())
     attempts: Mapped[int] = mapped_column(server_default=FetchedValue())
     due_at: Mapped[datetime] = mapped_column(server_default=FetchedValue())
     created_at: Mapped[datetime] = mapped_column(server_default=FetchedValue())
@@ -115,6 +122,12 @@ async def connections_of_user(session: AsyncSession, user_id: UUID) -> dict[UUID
     return {row.server_id: row for row in rows}
 
 
+async def names_of_servers(session: AsyncSession, server_ids: Collection[UUID]) -> dict[UUID, str]:
+    """Return the names of these servers by their ids."""
+    query = select(McpServerRow.id, McpServerRow.name).where(McpServerRow.id.in_(server_ids))
+    return {row.id: row.name for row in await session.execute(query)} if server_ids else {}
+
+
 def connections_of_server(server_id: UUID) -> Select[ConnectionRow]:
     """Return the query for a server's connections."""
     query = select(ConnectionRow).where(ConnectionRow.server_id == server_id)
@@ -147,11 +160,26 @@ async def release(session: AsyncSession, connection_id: UUID, lease_end: datetim
     await session.execute(_RELEASE, {"id": connection_id, "lease": lease_end})
 
 
+async def replace(session: AsyncSession, former: ConnectionRow) -> None:
+    """Remove a connection that the user replaces by another one, and mark the row that the trigger queues."""
+    sealed = former.sealed_tokens
+    await session.delete(former)
+    await session.flush()
+    if sealed is not None:
+        await session.execute(
+            update(RevocationRow)
+            .where(RevocationRow.tenant_id == former.tenant_id, RevocationRow.sealed_tokens == sealed)
+            .values(replaced=True)
+        )
+
+
 async def queue_revocation(session: AsyncSession, row: ConnectionRow, server: McpServerRecord, sealed: str) -> None:
-    """Queue the revocation of sealed tokens that were issued for a removed connection."""
+    """Queue the revocation of sealed tokens that were issued for a connection that was removed or not stored. Beyond
+    `MAX_REVOCATIONS` of an organization, the tokens are not revoked, as in the trigger."""
     oauth = server.user_oauth
     assert oauth is not None
-    if row.revocation_url is None:
+    waiting = select(func.count()).where(RevocationRow.tenant_id == row.tenant_id)
+    if row.revocation_url is None or (await session.execute(waiting)).scalar_one() >= MAX_REVOCATIONS:
         return
     client = msgspec.to_builtins(oauth)
     sealed_secret = client.pop("sealed_secret")

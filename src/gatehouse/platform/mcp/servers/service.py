@@ -209,9 +209,9 @@ async def delete(change: Change, row: McpServerRow) -> None:
     for tool_id in await tool_ids(change.session, row.id):
         change.touch("mcp_switch", tool_id)
     # Before the server, because their tokens are revoked by its client.
-    await remove_connections(change.session, row.id)
+    removed = await remove_connections(change.session, row.id)
     await change.session.delete(row)
-    _record(change, "mcp_server.deleted", row)
+    _record(change, "mcp_server.deleted", row, removed_connections=removed)
 
 
 async def _flush(session: AsyncSession) -> None:
