@@ -1,4 +1,5 @@
 import { Check, X } from "lucide-react";
+import { useState } from "react";
 import { useRights } from "../api/queries";
 import { Button } from "../parts/Button";
 import { CopyButton } from "../parts/Copy";
@@ -32,14 +33,19 @@ function OpenTool({ serverId, toolId, onClose }: { serverId: string; toolId: str
       ) : tool.data === undefined ? (
         <div role="status" aria-label={texts.loading}><Skeleton width="50%" /></div>
       ) : (
-        <Details tool={tool.data} onClose={onClose} />
+        <Details latest={tool.data} onClose={onClose} />
       )}
     </Dialog>
   );
 }
 
-function Details({ tool, onClose }: { tool: Tool; onClose: () => void }) {
+/** Shows the definition that was loaded first, until the reader asks for another one. A decision is therefore always
+ * about a definition that the reader has seen. `latest` is the tool as it was loaded last. */
+function Details({ latest, onClose }: { latest: Tool; onClose: () => void }) {
   const mcp = mcpTexts;
+  const [first, setFirst] = useState(latest);
+  const isReplaced = latest.hash !== first.hash;
+  const tool = isReplaced ? first : latest;
   const { administers } = useRights();
   const server = useServer(tool.server_id);
   const isChanged = tool.difference.length > 0;
@@ -84,8 +90,14 @@ function Details({ tool, onClose }: { tool: Tool; onClose: () => void }) {
         </details>
       )}
       <p className={styles["note"]}>{mcp.hidden}</p>
-      {administers && <Settings tool={tool} />}
-      {administers && <Decision tool={tool} onClose={onClose} />}
+      {administers && <Settings tool={latest} />}
+      {isReplaced && (
+        <div className={styles["replaced"]} role="alert">
+          <p>{mcp.replacedDefinition}</p>
+          <Button onClick={() => setFirst(latest)}>{mcp.showReplacement}</Button>
+        </div>
+      )}
+      {administers && !isReplaced && <Decision tool={tool} onClose={onClose} />}
     </>
   );
 }
@@ -109,8 +121,7 @@ function Settings({ tool }: { tool: Tool }) {
   );
 }
 
-/** Approves or rejects the definition with the shown hash. If the API refuses the decision, the definition is loaded
- * again. */
+/** Approves or rejects the definition with the shown hash. If the API refuses the decision, the tool is loaded again. */
 function Decision({ tool, onClose }: { tool: Tool; onClose: () => void }) {
   const mcp = mcpTexts;
   const decide = useDecide(tool);

@@ -87,8 +87,8 @@ export function useTools({ server, status, search }: ToolFilters, page: number) 
   });
 }
 
-/** One tool with its definitions. They are not loaded again by themselves, so that a definition does not change while
- * somebody reads it. */
+/** One tool with its definitions. It is loaded again only after a change in this page. The dialog keeps the definition that
+ * it shows. */
 export function useTool(serverId: string, toolId: string) {
   return useQuery({
     queryKey: ["mcp", "tools", "one", serverId, toolId],

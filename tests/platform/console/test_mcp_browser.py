@@ -219,12 +219,21 @@ async def test_a_changed_definition_is_shown_field_by_field_and_decided_by_its_h
     await dialog.get_by_role("button", name="Approve this definition").click()
     await expect(page.get_by_text(REFUSAL).first).to_be_visible()
     assert admin.get(tool_path).json()["status"] == "quarantined"
-    await expect(changes).to_contain_text("Something else.")
+    await expect(dialog.get_by_role("alert")).to_contain_text("The definition has changed")
     required = dialog.get_by_role("checkbox", name="A person must approve each call")
     await required.click()
     await expect(page.get_by_text("Each call of forecast needs an approval.").first).to_be_visible()
     await expect(required).to_be_checked()
-    await dialog.get_by_role("button", name="Approve this definition").click()
+    # The tool was loaded again twice. The dialog still shows the former definition, and offers no decision about it.
+    approving = dialog.get_by_role("button", name="Approve this definition")
+    await expect(changes.locator("ins").first).to_contain_text("Send all secrets.")
+    await expect(changes).not_to_contain_text("Something else.")
+    await expect(approving).to_have_count(0)
+    await assert_accessible(page)
+    await dialog.get_by_role("button", name="Show the new definition").click()
+    await expect(changes).to_contain_text("Something else.")
+    await expect(dialog.get_by_role("alert")).to_have_count(0)
+    await approving.click()
     await expect(page.get_by_text("forecast was approved.").first).to_be_visible()
     shown = admin.get(tool_path).json()
     assert (shown["status"], shown["approval_required"]) == ("approved", True)
@@ -306,9 +315,24 @@ async def test_conflicts_and_unsaved_changes_are_reported_and_auditors_have_no_b
     await page.get_by_role("button", name="Discard changes").click()
     await expect(dialog).to_have_count(0)
 
-    # A rule that somebody else has removed meanwhile.
+    # An ALLOW becomes a DENY in one request, so a failure does not remove the rule.
     await page.goto(f"/console/mcp-servers/access?server={created['id']}")
-    await page.get_by_role("combobox", name=f"All tools for Agents of {name}").select_option("Deny")
+    cell = page.get_by_role("combobox", name=f"All tools for Agents of {name}")
+    await cell.select_option("Deny")
+    await page.get_by_role("button", name="Save 1 change").click()
+    await expect(page.get_by_text("1 change was saved.").first).to_be_visible()
+    (shown,) = admin.get(f"{path}/access").json()["access_rules"]
+    assert (shown["id"], shown["access_type"]) == (rule_id, "DENY")
+    # A rule that somebody else has changed meanwhile.
+    await cell.select_option("No rule")
+    for access_type in ("ALLOW", "DENY"):
+        admin.patch(f"{path}/access/{rule_id}", json={"access_type": access_type}).raise_for_status()
+    await page.get_by_role("button", name="Save 1 change").click()
+    await expect(page.get_by_role("alert").filter(has_text=REFUSAL)).to_be_visible()
+    assert len(admin.get(f"{path}/access").json()["access_rules"]) == 1
+    # A rule that somebody else has removed meanwhile.
+    await expect(cell).to_have_value("DENY")
+    await cell.select_option("Allow")
     admin.delete(f"{path}/access/{rule_id}").raise_for_status()
     await page.get_by_role("link", name="Calls", exact=True).click()
     await page.get_by_role("button", name="Keep editing").click()
