@@ -46,9 +46,9 @@ class ConsoleFiles:
         """Return the file, or for other paths the application, or the page of a shared conversation. Raises `NotFound`
         for an unknown file."""
         if not self._files:
-            page = _PAGES.page("no_console.html", 200)
-            page.headers.update(_HEADERS)
-            return page
+            explanation = _PAGES.page("no_console.html", 200)
+            explanation.headers.update(_HEADERS)
+            return explanation
         file = self._files.get(path)
         if file is None and _names_a_file(path):
             raise NotFound
