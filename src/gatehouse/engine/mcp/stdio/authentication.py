@@ -24,24 +24,24 @@ _WORKER: Final = b"worker"
 
 
 class NotAuthenticated(Exception):
-    """The peer does not have the key, or did not answer in time."""
+    """The peer does not have the key, has closed the connection, or did not answer in time."""
 
 
 async def prove_owner(key: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Authenticate this owner and the worker that has connected. Raises `NotAuthenticated`."""
     challenge = await _read(reader, _CHALLENGE_BYTES)
     own = secrets.token_bytes(_CHALLENGE_BYTES)
-    writer.write(own + _proof(key, _OWNER, challenge))
+    _write(writer, own + _proof(key, _OWNER, challenge))
     _check(await _read(reader, _PROOF_BYTES), _proof(key, _WORKER, own))
 
 
 async def prove_worker(key: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Authenticate this worker and the owner to which it has connected. Raises `NotAuthenticated`."""
     own = secrets.token_bytes(_CHALLENGE_BYTES)
-    writer.write(own)
+    _write(writer, own)
     challenge = await _read(reader, _CHALLENGE_BYTES)
     _check(await _read(reader, _PROOF_BYTES), _proof(key, _OWNER, own))
-    writer.write(_proof(key, _WORKER, challenge))
+    _write(writer, _proof(key, _WORKER, challenge))
 
 
 def _proof(key: bytes, role: bytes, challenge: bytes) -> bytes:
@@ -59,4 +59,12 @@ async def _read(reader: asyncio.StreamReader, size: int) -> bytes:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             return await reader.readexactly(size)
     except (TimeoutError, asyncio.IncompleteReadError, OSError):
+        raise NotAuthenticated from None
+
+
+def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
+    try:
+        writer.write(data)
+    except (OSError, RuntimeError):
+        # uvloop raises RuntimeError if the connection was lost.
         raise NotAuthenticated from None
