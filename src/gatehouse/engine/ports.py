@@ -177,6 +177,11 @@ class UserToken(Protocol):
     @property
     def value(self) -> str: ...
 
+    @property
+    def connection_id(self) -> UUID:
+        """Return the id of the connection that the token is for. A user who connects again, perhaps with another
+        account, has another connection."""
+
     def is_current(self) -> bool:
         """Return whether the token may still be sent. The user or an administrator may have removed it."""
 

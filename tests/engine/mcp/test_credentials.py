@@ -3,17 +3,20 @@
 import asyncio
 import json
 from typing import Any
+from uuid import UUID
 
+import pytest
 from tests.support.engine import TENANT, EngineHarness
 from tests.support.mcp_engine import server_record
 
 from gatehouse.engine.mcp.credentials import UpstreamCredentials
 from gatehouse.engine.mcp.upstream import UpstreamFailed, request
+from gatehouse.engine.ports import UserToken
 from gatehouse.engine.providers.authentication.renewal import RENEW_BEFORE_EXPIRY_SECONDS
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.outbound import OutboundReply, OutboundRequest
-from gatehouse.policy.mcp import McpOAuthRecord, McpServerRecord
+from gatehouse.policy.mcp import McpOAuthRecord, McpServerRecord, McpUserOAuthRecord
 
 RESULT = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {}}).encode()
 CLIENT = McpOAuthRecord(token_url="https://login.test/token", client_id="gate", sealed_secret="sealed")
@@ -115,6 +118,38 @@ async def test_without_a_token_nothing_is_sent() -> None:
     site.lifetime = 20
     assert await reason(site, server) == "no_access_token"
     assert site.sent == []
+
+
+class AccountTokens:
+    """Implements `UserTokens`: a user whose connection a test changes."""
+
+    def __init__(self) -> None:
+        self.value = "token"
+        self.connection_id = new_id()
+
+    async def get(self, tenant_id: TenantId, user_id: UUID, server: McpServerRecord) -> UserToken:
+        return self
+
+    def is_current(self) -> bool:
+        return True
+
+    def refuse(self) -> None: ...
+
+
+async def test_a_session_is_not_sent_with_the_token_of_a_connection_that_was_made_meanwhile() -> None:
+    site, server = Site(), server_record("mail", user_oauth=McpUserOAuthRecord(client_id="gate"))
+    site.harness.ports.user_tokens = tokens = AccountTokens()
+    user_id, first = new_id(), tokens.connection_id
+    target = site.credentials.target(site.harness.ports, TENANT, server, user_id, connection_id=first)
+    await request(target, "ping", {}, session_id="s")
+    tokens.connection_id = new_id()
+    with pytest.raises(UpstreamFailed) as failed:
+        await request(target, "ping", {}, session_id="s")
+    assert failed.value.reason == "session_ended"
+    assert len(site.sent) == 1
+    # Another session can begin.
+    await request(target, "initialize", {})
+    assert [credential for _, credential in site.sent] == ["Bearer token"] * 2
 
 
 def _fields(record: McpOAuthRecord) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import msgspec
 import structlog
@@ -75,7 +76,17 @@ class ToolCalls:
         self._credentials = UpstreamCredentials()
         self.sessions = UpstreamSessions(ports)
 
-    def target(self, x: Identified, server: McpServerRecord, state: ToolCallState | None = None) -> Target:
+    async def target(self, x: Identified, server: McpServerRecord) -> Target:
+        """Return the target for this caller's requests to the server, with the user's present connection. Raises the
+        refusals of `require_connection` and of `UpstreamCredentials.target`."""
+        return self._target(x, server, await self._connection_id(x, server))
+
+    async def _connection_id(self, x: Identified, server: McpServerRecord) -> UUID | None:
+        return await require_connection(self._ports, x.policy.tenant_id, x.caller.user_id, server)
+
+    def _target(
+        self, x: Identified, server: McpServerRecord, connection_id: UUID | None, state: ToolCallState | None = None
+    ) -> Target:
         """Return the target for this caller's requests to the server. Its gate checks the kill switches and the
         caller's credential, then marks the call in `state` as sent."""
         ports = self._ports
@@ -87,8 +98,9 @@ class ToolCalls:
                 state.sent = True
 
         return self._credentials.target(
-            ports, x.policy.tenant_id, server, x.caller.user_id, gate=gate, owner=owner(x, server)
-        )
+            ports, x.policy.tenant_id, server, x.caller.user_id,
+            gate=gate, owner=owner(x, server), connection_id=connection_id,
+        )  # fmt: skip
 
     async def answer(
         self, x: Identified, server: McpServer, name: Any, message: ClientMessage, public_session_id: str | None
@@ -151,6 +163,7 @@ class ToolCalls:
                 pipeline.obey(verdict)
         sent_arguments = call.body[ARGUMENTS]
         headers = _headers(tool, sent_arguments)
+        state.connection_id = await self._connection_id(x, state.server)
         session_id = self._session_of(state, message, public_session_id)
         state.arguments_digest = (
             f"sha256:{hashlib.sha256(msgspec.json.encode(sent_arguments, order='sorted')).hexdigest()}"
@@ -195,7 +208,8 @@ class ToolCalls:
         server has the newer revision. Raises `UnknownSession`."""
         if public_session_id is None or message.revision != LEGACY or state.server.revision != LEGACY:
             return None
-        session_id = self.sessions.read(state.identified, state.server, public_session_id)
+        target = self._target(state.identified, state.server, state.connection_id)
+        session_id = self.sessions.read(state.identified, target, public_session_id)
         if session_id is None:
             raise UnknownSession
         return session_id
@@ -206,26 +220,28 @@ class ToolCalls:
         """Send the call, and return the server's validated result. If `session_id` is None and the server has the older
         revision, the caller's kept session is used. Raises `UpstreamFailed` and `Refusal`."""
         x, server, switches = state.identified, state.server, self._ports.switches
-        call_target, other_target = self.target(x, server, state), self.target(x, server)
         is_own_session = session_id is None and server.revision == LEGACY
 
         async def send() -> Result:
             nonlocal session_id
             if is_own_session:
-                session_id = await self.sessions.kept(x, other_target)
-            return await upstream.request(call_target, "tools/call", params, session_id=session_id, headers=headers)
+                session_id = await self.sessions.kept(x, self._target(x, server, state.connection_id))
+            target = self._target(x, server, state.connection_id, state)
+            return await upstream.request(target, "tools/call", params, session_id=session_id, headers=headers)
 
         for is_repeated in (False, True):
             try:
                 return _valid((await in_touch(switches, send)).value)
             except UpstreamFailed as failed:
-                if failed.reason != "session_ended":
+                has_ended = failed.reason == "session_ended"
+                if is_own_session and (has_ended or failed.reason == "unauthorized"):
+                    self.sessions.forget(x, self._target(x, server, state.connection_id), session_id)
+                if not has_ended or (is_own_session and is_repeated):
                     raise
                 if not is_own_session:
                     raise UnknownSession from None
-                self.sessions.forget(x, server, session_id)
-                if is_repeated:
-                    raise
+                # The session may have ended because the user has connected another account.
+                state.connection_id = await self._connection_id(x, server)
         raise AssertionError("unreachable")
 
     async def _error(self, failed: UpstreamFailed, call_request: CallRequest) -> Refusal:

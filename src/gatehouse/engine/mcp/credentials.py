@@ -3,7 +3,7 @@ who calls, or the variables of a process."""
 
 import time
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, Protocol
 from urllib.parse import quote
@@ -12,8 +12,8 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.engine.mcp.errors import AccountsElsewhere, McpUserRequired, StdioOff
-from gatehouse.engine.mcp.upstream import Target
-from gatehouse.engine.ports import Ports, Secrets, StdioServers, UserTokens
+from gatehouse.engine.mcp.upstream import SESSION_ID, Target, UpstreamFailed
+from gatehouse.engine.ports import Ports, Secrets, StdioServers, UserToken, UserTokens
 from gatehouse.engine.providers.authentication.tokens import AccessToken, TokenCache, fetch_token
 from gatehouse.engine.providers.failure import NO_ACCESS_TOKEN
 from gatehouse.engine.stages.candidates.sending import OutOfTouch
@@ -60,10 +60,12 @@ class UpstreamCredentials:
         *,
         gate: Callable[[], None] | None = None,
         owner: bytes = b"",
+        connection_id: UUID | None = None,
     ) -> Target:
         """Return the server as a target of requests, with the gateway's credential. `user_id` is the user for whom
-        requests are sent, or None. `owner` identifies the caller, because a process may serve one caller only. Raises
-        `McpUserRequired`, and the refusal of `refusal_of_host`."""
+        requests are sent, or None. `owner` identifies the caller, because a process may serve one caller only.
+        `connection_id` is the user's connection to which sessions belong. Raises `McpUserRequired`, and the refusal of
+        `refusal_of_host`."""
         if (refusal := refusal_of_host(ports, tenant_id, server)) is not None:
             raise refusal
         if server.stdio is not None:
@@ -80,8 +82,12 @@ class UpstreamCredentials:
             # `oauth` includes the sealed secret, so that a token is not used after its secret was replaced.
             outbound = self._tokens.bearer(outbound, (tenant_id, server.id, server.url, oauth), load, server.name)
         if server.user_oauth is not None:
-            outbound = UserBearer(outbound, *_user(ports, user_id), tenant_id, server)
-        return Target(record=server, revision=server.revision, header=header, outbound=outbound, gate=gate)
+            tokens, user = _user(ports, user_id)
+            outbound = UserBearer(outbound, partial(tokens.get, tenant_id, user, server), connection_id)
+        return Target(
+            record=server, revision=server.revision, header=header, outbound=outbound, gate=gate,
+            connection_id=connection_id,
+        )  # fmt: skip
 
 
 def refusal_of_host(ports: UpstreamPorts, tenant_id: TenantId, server: McpServerRecord) -> Refusal | None:
@@ -93,12 +99,15 @@ def refusal_of_host(ports: UpstreamPorts, tenant_id: TenantId, server: McpServer
     return None
 
 
-async def require_connection(ports: Ports, tenant_id: TenantId, user_id: UUID | None, server: McpServerRecord) -> None:
-    """Check that the user has connected an account if the server needs one. Raises `AccountsElsewhere`,
-    `McpConnectionRequired`, `McpUserRequired`, `Unavailable`."""
-    if server.user_oauth is not None:
-        user_tokens, user = _user(ports, user_id)
-        await user_tokens.get(tenant_id, user, server)
+async def require_connection(
+    ports: Ports, tenant_id: TenantId, user_id: UUID | None, server: McpServerRecord
+) -> UUID | None:
+    """Check that the user has connected an account if the server needs one, and return the id of the connection. None
+    if the server needs none. Raises `AccountsElsewhere`, `McpConnectionRequired`, `McpUserRequired`, `Unavailable`."""
+    if server.user_oauth is None:
+        return None
+    user_tokens, user = _user(ports, user_id)
+    return (await user_tokens.get(tenant_id, user, server)).connection_id
 
 
 def _user(ports: UpstreamPorts, user_id: UUID | None) -> tuple[UserTokens, UUID]:
@@ -110,20 +119,22 @@ def _user(ports: UpstreamPorts, user_id: UUID | None) -> tuple[UserTokens, UUID]
 
 
 class UserBearer:
-    """An `Outbound` that sends a user's access token. `send` also raises `McpConnectionRequired`, `Unavailable`, and
-    `OutOfTouch` if the token was removed while the call waited."""
+    """An `Outbound` that sends a user's access token. Sessions in requests belong to the connection `connection_id`.
+    `send` also raises `McpConnectionRequired`, `Unavailable`, `OutOfTouch` if the token was removed while the call
+    waited, and `UpstreamFailed` if the user has connected again: a session is sent with tokens of its connection
+    only."""
 
     def __init__(
-        self, outbound: Outbound, tokens: UserTokens, user_id: UUID, tenant_id: TenantId, server: McpServerRecord
+        self, outbound: Outbound, token: Callable[[], Awaitable[UserToken]], connection_id: UUID | None
     ) -> None:
         self._outbound = outbound
-        self._tokens = tokens
-        self._user_id = user_id
-        self._tenant_id = tenant_id
-        self._server = server
+        self._token = token
+        self._connection_id = connection_id
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
-        token = await self._tokens.get(self._tenant_id, self._user_id, self._server)
+        token = await self._token()
+        if SESSION_ID in request.headers and self._connection_id not in (None, token.connection_id):
+            raise UpstreamFailed("session_ended")
 
         def gate() -> None:
             if not token.is_current():

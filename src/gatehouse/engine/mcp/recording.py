@@ -1,6 +1,7 @@
 """Records one call of a tool, however it ends."""
 
 from collections.abc import Awaitable
+from uuid import UUID
 
 import msgspec
 
@@ -21,6 +22,8 @@ class ToolCallState(msgspec.Struct, kw_only=True):
     server: McpServerRecord
     #: None if the named tool does not exist
     tool: McpToolRecord | None = None
+    #: the user's connection with which the call is made; None if the server needs none
+    connection_id: UUID | None = None
     call_request: CallRequest | None = None
     #: None if no budget applies
     reserved: Reserved | None = None

@@ -163,7 +163,7 @@ class ToolServer:
         if record.revision == MODERN:
             return None
         self._require_on(server)
-        begin = partial(self.calls.sessions.begin, x, self.calls.target(x, record))
+        begin = partial(self.calls.sessions.begin, x, await self.calls.target(x, record))
         try:
             return await in_touch(self._ports.switches, begin)
         except UpstreamFailed as failed:
@@ -174,11 +174,12 @@ class ToolServer:
         if public_id is None or server is None:
             raise UnknownSession
         record = server.record
-        session_id = self.calls.sessions.read(x, record, public_id)
+        target = await self.calls.target(x, record)
+        session_id = self.calls.sessions.read(x, target, public_id)
         if session_id is None:
             raise UnknownSession
         self._require_on(server)
-        end = partial(upstream.end_session, self.calls.target(x, record), session_id)
+        end = partial(upstream.end_session, target, session_id)
         try:
             await in_touch(self._ports.switches, end)
         except UpstreamFailed as failed:

@@ -1,4 +1,6 @@
-"""Sessions at MCP servers of the older revision. Each belongs to one caller: organization, user and credential.
+"""Sessions at MCP servers of the older revision. Each belongs to one caller: organization, user and credential. At a
+server that needs an account of the user, it also belongs to the connection of this account, because the user may
+connect another one.
 
 An agent of the older revision receives a session id with a MAC that covers its caller. Every worker can continue the
 session, but only for this caller. The newer revision has no sessions: for its agents, each worker keeps one session for
@@ -7,6 +9,7 @@ each caller.
 
 from collections import OrderedDict
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
@@ -31,15 +34,19 @@ class _Kept(msgspec.Struct):
     used: float
 
 
-def owner(x: Identified, server: McpServerRecord) -> bytes:
-    """Return the caller and server that a session is bound to. The server's address is included, so that a session id
-    is never sent to another server."""
+def owner(x: Identified, server: McpServerRecord, connection_id: UUID | None = None) -> bytes:
+    """Return the caller, server and connection that a session is bound to. The server's address is included, so that a
+    session id is never sent to another server."""
     caller = x.caller
     parts = (
         x.policy.tenant_id, caller.kind, caller.user_id, caller.api_key_id, caller.client_id, caller.grant_id,
-        caller.session_id, server.id, server.url,
+        caller.session_id, server.id, server.url, *(() if connection_id is None else (connection_id,)),
     )  # fmt: skip
     return msgspec.json.encode([None if part is None else str(part) for part in parts])
+
+
+def _owner(x: Identified, target: Target) -> bytes:
+    return owner(x, target.record, target.connection_id)
 
 
 async def initialize(target: Target) -> Result:
@@ -65,17 +72,17 @@ class UpstreamSessions:
         """Begin a session, and return its id for the agent, or None if the server has no sessions. Raises
         `UpstreamFailed`, and the errors of the gate."""
         begun = (await initialize(target)).session_id
-        return None if begun is None else self._ports.owned_ids.session_id(owner(x, target.record), begun)
+        return None if begun is None else self._ports.owned_ids.session_id(_owner(x, target), begun)
 
-    def read(self, x: Identified, server: McpServerRecord, public_id: str) -> str | None:
+    def read(self, x: Identified, target: Target, public_id: str) -> str | None:
         """Return the server's id of an agent's session. None if the gateway has not issued `public_id`, or if it
         belongs to another caller."""
-        return self._ports.owned_ids.read_session_id(owner(x, server), public_id)
+        return self._ports.owned_ids.read_session_id(_owner(x, target), public_id)
 
     async def kept(self, x: Identified, target: Target) -> str | None:
         """Return the session that this worker keeps for the caller. Begin one if there is none. Returns None if the
         server has no sessions. Raises `UpstreamFailed`, and the errors of the gate."""
-        key, now = owner(x, target.record), self._ports.clock.monotonic()
+        key, now = _owner(x, target), self._ports.clock.monotonic()
         tenant_id = x.policy.tenant_id
         entry = self._get(tenant_id, key)
         if entry is None or entry.used + _IDLE_SECONDS < now:
@@ -89,9 +96,9 @@ class UpstreamSessions:
         self._put(tenant_id, key, entry)
         return entry.session_id
 
-    def forget(self, x: Identified, server: McpServerRecord, session_id: str | None) -> None:
+    def forget(self, x: Identified, target: Target, session_id: str | None) -> None:
         """Forget this session of the caller. A newer session, begun by a concurrent call, is kept."""
-        key, tenant_id = owner(x, server), x.policy.tenant_id
+        key, tenant_id = _owner(x, target), x.policy.tenant_id
         entry = self._get(tenant_id, key)
         if entry is not None and entry.session_id == session_id:
             self._remove(tenant_id, key)

@@ -8,6 +8,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 
@@ -22,6 +23,8 @@ from gatehouse.policy.mcp import McpServerRecord
 #: maximum size of an answer, or of all events of a stream
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 MAX_EVENTS: Final = 1_000
+#: the header with the id of a session
+SESSION_ID: Final = "Mcp-Session-Id"
 
 _MAX_CONNECT_SECONDS: Final = 5.0
 #: Maximum size of an error's body. Bodies of errors are read because they show the server's revision.
@@ -98,6 +101,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     outbound: Outbound
     #: Is called right before the first byte of each request. If it raises an exception, nothing is sent.
     gate: Callable[[], None] | None = None
+    #: the user's connection to which sessions at the server belong; None if it needs no account of the user
+    connection_id: UUID | None = None
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +195,7 @@ def _outbound_request(
     if version:
         own["MCP-Protocol-Version"] = target.revision
     if session_id is not None:
-        own["Mcp-Session-Id"] = session_id
+        own[SESSION_ID] = session_id
     return OutboundRequest(
         method=http_method,
         url=target.record.url,

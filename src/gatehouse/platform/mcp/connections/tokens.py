@@ -61,10 +61,11 @@ _DATABASE_ERRORS: Final = (SQLAlchemyError, psycopg.Error)
 
 
 class _Token(msgspec.Struct, frozen=True, eq=False):
-    """A token. `expires_at` is a Unix time. The representation omits the value."""
+    """A token of a connection. `expires_at` is a Unix time. The representation omits the value."""
 
     value: str
     expires_at: float | None
+    connection_id: UUID
 
     def __repr__(self) -> str:
         return f"_Token(expires_at={self.expires_at})"
@@ -89,6 +90,10 @@ class _Handle:
     @property
     def value(self) -> str:
         return self._token.value
+
+    @property
+    def connection_id(self) -> UUID:
+        return self._token.connection_id
 
     def is_current(self) -> bool:
         return self._owner.holds(self._key, self._entry)
@@ -199,9 +204,9 @@ class LiveUserTokens:
             )
             is_due = is_refused or (row.renew_at is not None and row.renew_at <= utc_now())
             if not is_due:
-                return _token(tokens, row.expires_at)
+                return _token(row, tokens, row.expires_at)
             if tokens.refresh_token is None and not is_refused and _is_valid(row):
-                return _token(tokens, row.expires_at)
+                return _token(row, tokens, row.expires_at)
             renewal = self._renewals.get(row.id)
             if renewal is None:
                 renewal = self._renewals[row.id] = asyncio.create_task(self._renew(row, tokens, server, oauth))
@@ -210,7 +215,7 @@ class LiveUserTokens:
                 return await asyncio.shield(renewal)
             except _RenewedElsewhere:
                 if not is_refused and _is_valid(row):
-                    return _token(tokens, row.expires_at)
+                    return _token(row, tokens, row.expires_at)
                 await asyncio.sleep(_POLL_INTERVAL_SECONDS)
 
     def _renewed(self, row_id: UUID, done: "asyncio.Task[_Token]") -> None:
@@ -243,7 +248,7 @@ class LiveUserTokens:
             raise NotAvailable("the consent has ended", is_refused=True)
         if not is_stored:
             raise NotAvailable("the connection was removed", is_refused=True)
-        return _token(issued.tokens, issued.expires_at)
+        return _token(row, issued.tokens, issued.expires_at)
 
     async def _issued(
         self,
@@ -329,5 +334,5 @@ def _is_valid(row: ConnectionRow) -> bool:
     return row.expires_at is None or row.expires_at > utc_now()
 
 
-def _token(tokens: StoredTokens, expires_at: datetime | None) -> _Token:
-    return _Token(tokens.access_token, None if expires_at is None else expires_at.timestamp())
+def _token(row: ConnectionRow, tokens: StoredTokens, expires_at: datetime | None) -> _Token:
+    return _Token(tokens.access_token, None if expires_at is None else expires_at.timestamp(), row.id)
