@@ -18,7 +18,7 @@ from pathlib import Path
 
 TOOLS = (
     "echo", "state", "environment", "digest", "descriptors", "limits", "exit", "endless", "huge", "fork", "hog",
-    "write", "share", "share-deleted", "noise", "babble", "ask", "sleep", "cancelled", "stubborn", "spawn",
+    "write", "nest", "share", "share-deleted", "noise", "babble", "ask", "sleep", "cancelled", "stubborn", "spawn",
 )  # fmt: skip
 #: texts of earlier calls of `echo`
 texts: list[str] = []
@@ -74,6 +74,12 @@ def call(name: str, arguments: dict) -> object:
         case "write":
             for number in range(arguments["files"]):
                 Path(f"file-{number}").write_bytes(b"x" * arguments["bytes"])
+        case "nest":
+            if "path" in arguments:
+                os.chdir(arguments["path"])
+            for _ in range(arguments["depth"]):
+                Path("a").mkdir()
+                os.chdir("a")
         case "share":
             # A file in shared memory that no process has open or mapped any more.
             with Path(arguments["path"]).open("wb") as file:

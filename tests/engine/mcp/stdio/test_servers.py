@@ -15,7 +15,6 @@ from tests.support.stdio_servers import RunningOwner, command, owner, wait_until
 from gatehouse.engine.mcp import upstream
 from gatehouse.engine.mcp.discovery import discover
 from gatehouse.engine.mcp.stdio import wire
-from gatehouse.engine.mcp.stdio.server import remove_folder
 from gatehouse.engine.mcp.upstream import UpstreamFailed
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
@@ -110,15 +109,6 @@ async def test_a_launcher_that_its_command_has_stopped_is_killed(tmp_path: Path)
         launcher.suspend()
         await wait_until_dead(processes)
         assert await running.call("echo", {"text": "a"}) == "a"
-
-
-def test_a_folder_without_permissions_is_removed(tmp_path: Path) -> None:
-    left = tmp_path / "mcp-stdio" / "1" / "cache"
-    left.mkdir(parents=True)
-    (left / "module").touch()
-    left.chmod(0)
-    remove_folder(tmp_path / "mcp-stdio")
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -275,12 +275,19 @@ class _Files:
 
 def _shared_files() -> set[tuple[int, int]]:
     """Return the devices and inodes of all files in shared memory."""
-    places = set()
-    for folder, _, names in os.walk(_SHARED_MEMORY):
-        for name in names:
-            with contextlib.suppress(OSError):
-                status = Path(folder, name).lstat()
-                places.add((status.st_dev, status.st_ino))
+    places: set[tuple[int, int]] = set()
+    # `os.walk` recurses, and any command can leave a very deep folder. Paths that are too long are left out: the system
+    # does not return them for open files either.
+    pending = [_SHARED_MEMORY]
+    while pending:
+        with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                    continue
+                with contextlib.suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    places.add((status.st_dev, status.st_ino))
     return places
 
 

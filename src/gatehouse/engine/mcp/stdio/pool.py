@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import tempfile
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -12,11 +13,15 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import msgspec
+import structlog
 
 from gatehouse.engine.mcp.stdio.commands import Command, Commands
-from gatehouse.engine.mcp.stdio.server import ServerFailed, ServerProcess, remove_folder
+from gatehouse.engine.mcp.stdio.folders import remove_folder
+from gatehouse.engine.mcp.stdio.server import MAX_REQUESTS, ServerFailed, ServerProcess
 from gatehouse.engine.mcp.stdio.wire import Prepare
 from gatehouse.foundation.tasks import cancel_all
+
+log = structlog.get_logger(__name__)
 
 #: A server that ends before this time has failed, and is started again with backoff.
 MIN_UPTIME_SECONDS: Final = 10.0
@@ -25,6 +30,8 @@ _MAX_BACKOFF_SECONDS: Final = 60.0
 #: A server that was used within this time is not ended to make room for another one.
 _MIN_IDLE_SECONDS: Final = 1.0
 _CHECK_INTERVAL_SECONDS: Final = 1.0
+#: Maximum number of callers that wait for the start or the handshake of one server. It could not serve more at a time.
+_MAX_WAITING: Final = MAX_REQUESTS
 #: maximum number of servers whose failures are remembered
 _MAX_PLACES: Final = 1_000
 #: maximum number of definitions that are remembered as obsolete
@@ -36,12 +43,13 @@ _Key: TypeAlias = tuple[str, str, str, tuple[tuple[str, str], ...], bytes]
 
 
 class _Place(msgspec.Struct):
-    """The place of one server: its process, if it runs, and its failures in a row. `definition` is that of the newest
-    caller."""
+    """The place of one server: its process, if it runs, the number of callers that wait for it, and its failures in a
+    row. `definition` is that of the newest caller."""
 
     definition: str
     server: ServerProcess | None = None
     starting: asyncio.Task[ServerProcess] | None = None
+    waiting: int = 0
     failures: int = 0
     not_before: float = 0.0
 
@@ -63,8 +71,14 @@ class ServerPool:
 
     def start(self) -> None:
         # An owner that was killed has not removed the folders of its servers.
-        remove_folder(self._root)
-        self._root.mkdir(mode=0o700, exist_ok=True)
+        for root in (self._root, *self._root.parent.glob(f"{self._root.name}-*")):
+            if not remove_folder(root):
+                log.error("mcp_stdio.folder_left", folder=str(root))
+        try:
+            self._root.mkdir(mode=0o700)
+        except FileExistsError:
+            # It contains something that this user cannot remove. The next start tries again.
+            self._root = Path(tempfile.mkdtemp(prefix=f"{self._root.name}-", dir=self._root.parent))
         self._task = asyncio.create_task(self._end_idle(), name="idle stdio servers")
 
     async def stop(self) -> None:
@@ -81,6 +95,15 @@ class ServerPool:
         values = tuple(sorted(question.environment.items()))
         caller = b"" if command.shared else question.caller
         place = self._place((question.organization, question.server, question.command, values, caller), question)
+        if place.waiting >= _MAX_WAITING:
+            raise ServerFailed("no_connection_free")
+        place.waiting += 1
+        try:
+            return await self._prepared(place, command, question)
+        finally:
+            place.waiting -= 1
+
+    async def _prepared(self, place: _Place, command: Command, question: Prepare) -> int:
         server = place.server
         if server is None or server.closed:
             if place.starting is None or place.starting.done():
@@ -171,12 +194,14 @@ class ServerPool:
         self._servers[number] = server
         try:
             await server.start(self._root)
-        except OSError:
-            # The system has no free process, descriptor or memory.
-            server.close("process_failed")
-            self._ended(place, server)
+        except Exception as error:
+            # Usually the system has no free process, thread, descriptor or memory.
+            fields = {"organization": server.organization, "server": server.name, "error": type(error).__name__}
+            log.error("mcp_stdio.not_started", **fields)  # noqa: TRY400 - the error may quote values of variables
             raise ServerFailed("process_failed") from None
-        place.server, place.starting = server, None
+        if number in self._servers:
+            place.server = server
+        place.starting = None
         return server
 
     async def _make_room(self, organization: str) -> None:
@@ -197,7 +222,8 @@ class ServerPool:
         if place.server is server:
             place.server = None
         now = time.monotonic()
-        if server.stopped or now - server.started_at >= MIN_UPTIME_SECONDS:
+        has_run = server.stopped or now - server.started_at >= MIN_UPTIME_SECONDS
+        if has_run and not server.failed_handshake:
             place.failures = 0
         else:
             place.failures += 1
@@ -211,7 +237,12 @@ class ServerPool:
         if None in known:
             # A launcher whose id is not known yet must not be killed. This is called again soon.
             return
-        for pid in _children() - known:
+        try:
+            strangers = _children() - known
+        except OSError:
+            # The system has no free descriptor.
+            return
+        for pid in strangers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):

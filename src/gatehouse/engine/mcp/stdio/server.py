@@ -6,8 +6,6 @@ reaches the request that it belongs to.
 
 import asyncio
 import contextlib
-import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -24,6 +22,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from gatehouse.engine.mcp.messages import IDENTITY, LEGACY
 from gatehouse.engine.mcp.stdio.commands import Command
+from gatehouse.engine.mcp.stdio.folders import remove_folder
 from gatehouse.engine.mcp.upstream import MAX_ANSWER_BYTES
 from gatehouse.foundation.tasks import cancel_all
 
@@ -98,21 +97,9 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(RpcMessage).decode
 
 
-def remove_folder(folder: Path) -> None:
-    """Remove a folder with all that servers have left in it, including folders without permissions."""
-    with contextlib.suppress(OSError):
-        folder.chmod(0o700)
-    for parent, names, _ in os.walk(folder):
-        for path in (Path(parent, name) for name in names):
-            if not path.is_symlink():
-                with contextlib.suppress(OSError):
-                    path.chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 class ServerProcess:
-    """A running server. `name` identifies it in logs. `on_end` is called when all of its processes are dead. `sweep`
-    kills processes whose launcher was killed."""
+    """A running server. `name` identifies it in logs. `on_end` is called when all of its processes are dead, or when it
+    could not be started. `sweep` kills processes whose launcher was killed."""
 
     def __init__(
         self,
@@ -145,6 +132,9 @@ class ServerProcess:
         self._closing = asyncio.Event()
         #: whether this host has ended the server, because it was idle or is not needed
         self.stopped = False
+        #: whether the server ended before it answered the handshake
+        self.failed_handshake = False
+        self._ended = asyncio.Event()
 
     @property
     def pid(self) -> int | None:
@@ -152,10 +142,25 @@ class ServerProcess:
         return None if self._process is None else self._process.pid
 
     def is_idle(self, seconds: float) -> bool:
-        return not self._waiting and time.monotonic() - self.used_at > seconds
+        """Return whether the server was not used for this time. One that is starting is not idle."""
+        return self._task is not None and not self._waiting and time.monotonic() - self.used_at > seconds
 
     async def start(self, root: Path) -> None:
-        """Start the command in a new folder below `root`. Raises `OSError`."""
+        """Start the command in a new folder below `root`. Raises any exception, after everything was removed."""
+        try:
+            await self._start(root)
+        except BaseException:
+            self.close("process_failed")
+            if self._task is None:
+                if self._control is not None:
+                    self._control.close()
+                if self._folder is not None:
+                    # The command has not run, so the folder is empty.
+                    remove_folder(self._folder)
+                self._finish()
+            raise
+
+    async def _start(self, root: Path) -> None:
         command = self.command
         self._folder = Path(tempfile.mkdtemp(dir=root))
         own = {"HOME": str(self._folder), "TMPDIR": str(self._folder)}
@@ -172,6 +177,7 @@ class ServerProcess:
             own_folder=str(self._folder),
             nice=command.nice,
         )
+        line = _encode(launch) + b"\n"
         self._control, theirs = socket.socketpair()
         self._control.setblocking(False)
         with theirs:
@@ -184,7 +190,7 @@ class ServerProcess:
         self._task = asyncio.create_task(self._run(self._process), name="stdio server")
         with contextlib.suppress(OSError):
             # If the launcher has died, `_run` notices it.
-            await asyncio.get_running_loop().sock_sendall(self._control, _encode(launch) + b"\n")
+            await asyncio.get_running_loop().sock_sendall(self._control, line)
         self._log("mcp_stdio.started", pid=self._process.pid)
 
     async def initialize(self) -> RpcMessage:
@@ -262,6 +268,8 @@ class ServerProcess:
         if self.closed:
             return
         self.closed, self._failure = True, failure
+        is_in_handshake = self._handshake is not None and not self._handshake.done()
+        self.failed_handshake = is_in_handshake and not self.stopped
         self._closing.set()
         self._fail_waiting()
         if self._process is not None and self._process.stdin is not None:
@@ -277,8 +285,11 @@ class ServerProcess:
         """End the server, and wait until all of its processes are dead."""
         self.stopped = True
         self.close()
-        if self._task is not None:
-            await asyncio.shield(self._task)
+        await self._ended.wait()
+
+    def _finish(self) -> None:
+        self._ended.set()
+        self._on_end(self)
 
     def _fail_waiting(self) -> None:
         for answer in self._waiting.values():
@@ -287,6 +298,23 @@ class ServerProcess:
 
     async def _run(self, process: asyncio.subprocess.Process) -> None:
         """Read from the server until its end, then remove what it leaves."""
+        reason = "fault"
+        try:
+            reason = await self._until_end(process)
+            if self._folder is not None and not await asyncio.to_thread(remove_folder, self._folder):
+                self._log("mcp_stdio.folder_left")
+        except Exception:
+            log.exception("mcp_stdio.fault", organization=self.organization, server=self.name)
+            self.close("process_failed")
+        finally:
+            if self._control is not None:
+                self._control.close()
+            seconds = round(time.monotonic() - self.started_at, 1)
+            self._log("mcp_stdio.ended", reason=reason, seconds=seconds, stderr_bytes=self._stderr_bytes)
+            self._finish()
+
+    async def _until_end(self, process: asyncio.subprocess.Process) -> str:
+        """Read from the server until all of its processes are dead. Return why it has ended."""
         assert process.stdout is not None
         assert process.stderr is not None
         answers = asyncio.create_task(self._read_answers(process.stdout), name="stdio answers")
@@ -310,13 +338,7 @@ class ServerProcess:
             async with asyncio.timeout(_STOP_SECONDS):
                 await process.wait()
         await cancel_all(answers, errors, ended, closing)
-        if self._control is not None:
-            self._control.close()
-        if self._folder is not None:
-            await asyncio.to_thread(remove_folder, self._folder)
-        seconds = round(time.monotonic() - self.started_at, 1)
-        self._log("mcp_stdio.ended", reason=reason, seconds=seconds, stderr_bytes=self._stderr_bytes)
-        self._on_end(self)
+        return reason
 
     async def _read_reason(self) -> str:
         """Wait for the end of the launcher, when all descendants are dead. Return why the command has ended."""
