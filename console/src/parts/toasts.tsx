@@ -54,7 +54,7 @@ function Message({ item }: { item: Toast.Root.ToastObject }) {
 /** Returns whether the centre of the control is covered. The area of the content can have the focus too, and is larger
  * than a message. */
 function isCovered(control: Element, cover: Element): boolean {
-  if (cover.contains(control)) return false;
+  if (cover.contains(control) || control.contains(cover)) return false;
   const { left, right, top, bottom } = control.getBoundingClientRect();
   const [x, y] = [(left + right) / 2, (top + bottom) / 2];
   const area = cover.getBoundingClientRect();

@@ -234,7 +234,7 @@ class ToolCalls:
                 return _valid((await in_touch(switches, send)).value)
             except UpstreamFailed as failed:
                 has_ended = failed.reason == "session_ended"
-                if is_own_session and (has_ended or failed.reason == "unauthorized"):
+                if is_own_session and (has_ended or failed.status == 401):
                     self.sessions.forget(x, self._target(x, server, state.connection_id), session_id)
                 if not has_ended or (is_own_session and is_repeated):
                     raise

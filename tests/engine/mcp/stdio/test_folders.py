@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from tests.support.stdio_servers import command, owner
 
+from gatehouse.engine.mcp.stdio import folders as folders_of_servers
 from gatehouse.engine.mcp.stdio import pool as pools
 from gatehouse.engine.mcp.stdio.commands import Commands
 from gatehouse.engine.mcp.stdio.folders import remove_folder
@@ -111,12 +112,33 @@ async def test_servers_start_although_the_folder_of_an_earlier_owner_cannot_be_r
 
     # The contents belong to another user.
     monkeypatch.setattr(pools, "remove_folder", lambda folder: folder != root and remove_folder(folder))
-    first, second = await folders()
+    second, first = await folders()
     assert (first, list(second.iterdir())) == (root, [])
-    assert second.name.startswith("mcp-stdio-")
+    assert second.name.startswith(".mcp-stdio-")
     # Its replacement is removed by the next owner.
-    _, third = await folders()
+    third, _ = await folders()
     assert third != second
     monkeypatch.undo()
-    assert await folders() == [root]
+    kept = [tmp_path / name for name in (".mcp-stdio-file", "mcp-stdio-commands.json")]
+    for path in kept:
+        path.touch()
+    assert await folders() == sorted([root, *kept])
     assert list(root.iterdir()) == []
+
+
+def test_a_removal_ends_although_a_process_goes_on_creating_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "mcp-stdio"
+    root.mkdir()
+    (root / "file").touch()
+    unlink = os.unlink
+
+    def unlink_and_create(name: str, *, dir_fd: int | None = None) -> None:
+        unlink(name, dir_fd=dir_fd)
+        os.close(os.open(f"{name}-", os.O_CREAT | os.O_WRONLY, dir_fd=dir_fd))
+
+    monkeypatch.setattr(folders_of_servers, "_MAX_SECONDS", 0.01)
+    monkeypatch.setattr(os, "unlink", unlink_and_create)
+    assert not remove_folder(root)
+    assert root.exists()

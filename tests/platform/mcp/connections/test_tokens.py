@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from tests.platform.mcp.connections.conftest import Browser
 from tests.support.mcp_accounts import OWN, AccountServer, browser_of, connect, registered, user_oauth
-from tests.support.mcp_servers import BASE, call
+from tests.support.mcp_servers import BASE, call, grant
 from tests.support.members import Member, member
 from tests.support.platform import RunningPlatform, Tenant
 
@@ -173,6 +173,10 @@ async def test_a_connection_to_a_server_that_cannot_be_used_is_listed_and_remove
     assert await shown() == [("weather", False, "connected")]
     await tenant.admin.client.patch(path, json={"enabled": True, "access": "restricted"})
     assert await shown() == [("weather", False, "connected")]
+    # A rule may allow only an API key of the user, who then connects an account for it.
+    created = await ada.client.post("/api/auth/api-keys", json={"description": "of an agent"})
+    await grant(tenant, server, created.json()["id"], subject_type="api_key")
+    assert await shown() == [("weather", True, "connected")]
     await tenant.admin.client.patch(path, json={"enabled": False})
     assert (await ada.client.delete(f"{OWN}/{server['id']}")).status_code == 204
     assert await shown() == []
@@ -189,7 +193,7 @@ async def test_an_administrator_sees_a_connection_before_the_tools_are_read(
     await connect(upstream, visitor, "boss", "unread")
     await visitor.client.aclose()
     (row,) = (await boss.client.get(OWN)).json()["mcp_connections"]
-    assert (row["server"], row["available"], row["status"]) == ("unread", False, "connected")
+    assert (row["server"], row["available"], row["status"]) == ("unread", True, "connected")
     assert row["server_id"] == created.json()["id"]
     assert (await tenant.admin.client.get(OWN)).json()["mcp_connections"] == []
 

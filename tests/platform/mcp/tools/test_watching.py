@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import pytest
 from aiohttp import web
 from tests.support.mcp_servers import (
     BASE,
@@ -100,10 +101,19 @@ async def test_the_credential_of_the_server_is_sent(platform: RunningPlatform, t
         assert {headers["authorization"] for _, headers in upstream.seen} == {f"Bearer token-{len(endpoint.seen)}"}
 
 
-async def test_disabled_and_switched_off_servers_are_not_read(platform: RunningPlatform, tenant: Tenant) -> None:
+@pytest.mark.parametrize("state", ["disabled", "stopped", "deleted organization"])
+async def test_servers_that_cannot_be_called_are_not_read(
+    platform: RunningPlatform, tenant: Tenant, state: str
+) -> None:
     async with scripted_server() as upstream:
         server = await register(tenant, upstream.url)
-        await tenant.admin.client.patch(f"{BASE}/{server['id']}", json={"enabled": False})
+        path = f"{BASE}/{server['id']}"
+        if state == "disabled":
+            (await tenant.admin.client.patch(path, json={"enabled": False})).raise_for_status()
+        elif state == "stopped":
+            (await tenant.admin.client.post(f"{path}/disable", json={"reason": "other"})).raise_for_status()
+        else:
+            platform.sql("UPDATE tenants SET deleted_at = now() WHERE id = %s", [tenant.id])
         upstream.seen.clear()
         await run_job(platform, server)
         assert upstream.seen == []

@@ -4,16 +4,20 @@ permissions, symbolic links. The functions of the standard library recurse, and 
 import contextlib
 import os
 import secrets
+import time
 from itertools import count
 from pathlib import Path
 from typing import Final
 
+#: A removal ends after this time, because a process that has survived may go on creating files.
+_MAX_SECONDS: Final = 30.0
 _FOLDER: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_folder(folder: Path) -> bool:
     """Remove a folder with all that servers have left in it, and return whether it is gone. Nested folders are moved up
-    before they are emptied, so their depth is not limited, and two descriptors suffice. Links are not followed."""
+    before they are emptied, so their depth is not limited, and two descriptors suffice. Links are not followed. What is
+    not removed within `_MAX_SECONDS` is left."""
     with contextlib.suppress(OSError):
         top = _opened(str(folder))
         try:
@@ -33,6 +37,7 @@ class _Removal:
 
     def __init__(self, top: int) -> None:
         self._top = top
+        self._ends_at = time.monotonic() + _MAX_SECONDS
         # Nothing in the folder has such a name.
         self._names = (f"{prefix}-{number}" for prefix in (secrets.token_hex(16),) for number in count())
 
@@ -42,6 +47,8 @@ class _Removal:
         is_changed = False
         with os.scandir(self._top) as entries:
             for entry in entries:
+                if self._is_late():
+                    return False
                 if entry.is_dir(follow_symlinks=False):
                     is_changed |= self._remove_folder(entry.name)
                 else:
@@ -57,6 +64,8 @@ class _Removal:
             try:
                 with os.scandir(folder) as entries:
                     for entry in entries:
+                        if self._is_late():
+                            break
                         if entry.is_dir(follow_symlinks=False):
                             is_changed |= _is_removed(entry.name, folder) or self._moved_up(entry.name, folder)
                         else:
@@ -64,6 +73,9 @@ class _Removal:
             finally:
                 os.close(folder)
         return _is_removed(name, self._top) or is_changed
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._ends_at
 
     def _moved_up(self, name: str, parent: int) -> bool:
         try:

@@ -71,14 +71,15 @@ class ServerPool:
 
     def start(self) -> None:
         # An owner that was killed has not removed the folders of its servers.
-        for root in (self._root, *self._root.parent.glob(f"{self._root.name}-*")):
+        replacement = f".{self._root.name}-"
+        for root in (self._root, *filter(_is_folder, self._root.parent.glob(f"{replacement}*"))):
             if not remove_folder(root):
                 log.error("mcp_stdio.folder_left", folder=str(root))
         try:
             self._root.mkdir(mode=0o700)
         except FileExistsError:
             # It contains something that this user cannot remove. The next start tries again.
-            self._root = Path(tempfile.mkdtemp(prefix=f"{self._root.name}-", dir=self._root.parent))
+            self._root = Path(tempfile.mkdtemp(prefix=replacement, dir=self._root.parent))
         self._task = asyncio.create_task(self._end_idle(), name="idle stdio servers")
 
     async def stop(self) -> None:
@@ -267,3 +268,7 @@ def _children() -> set[int]:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             children.update(map(int, (task / "children").read_text().split()))
     return children
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()

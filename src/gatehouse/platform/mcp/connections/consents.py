@@ -44,6 +44,7 @@ from gatehouse.platform.mcp.connections.authorization_servers import (
 )
 from gatehouse.platform.mcp.connections.errors import ConsentRefused
 from gatehouse.platform.mcp.connections.paths import redirect_uri
+from gatehouse.platform.mcp.connections.service import callers_of, may_use
 from gatehouse.platform.mcp.connections.table import ConnectionRow, ConsentRow, tokens_context, verifier_context
 from gatehouse.platform.mcp.servers.table import McpServerRow, by_name
 from gatehouse.platform.request.injected import changing
@@ -104,10 +105,8 @@ async def offer(host: Host, who: BrowserUser, name: str) -> OfferedServer:
         connection = await table.connection_of(session, row.id, who.user.id)
         key_ids = await users.key_ids(session, who.user.id)
     server = policy.mcp_servers.get(name)
-    # A rule may allow only an API key of the user.
-    callers = [who.caller, *(msgspec.structs.replace(who.caller, api_key_id=key_id) for key_id in key_ids)]
-    may_use = server is not None and any(next(server.permitted(caller), None) is not None for caller in callers)
-    if not may_use and who.caller.role is not Role.ADMIN:
+    is_permitted = server is not None and may_use(server, callers_of(who.caller, key_ids))
+    if not is_permitted and who.caller.role is not Role.ADMIN:
         raise UnknownConnectionPage
     return OfferedServer(row.record, row.record.user_oauth, connection)
 

@@ -1,13 +1,16 @@
 """Lists and removes connections."""
 
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation import emails
 from gatehouse.foundation.http.lists import OffsetWindow, count_query
-from gatehouse.foundation.identity import Caller, TenantId
+from gatehouse.foundation.identity import Caller, Role, TenantId
+from gatehouse.platform.access.users import table as users
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.mcp.connections import table
 from gatehouse.platform.mcp.connections.errors import McpConnectionNotFound
@@ -16,25 +19,39 @@ from gatehouse.platform.mcp.connections.schemas import ConnectionStatus, McpConn
 from gatehouse.platform.mcp.connections.table import ConnectionRow
 from gatehouse.platform.mcp.servers.table import McpServerRow
 from gatehouse.platform.request.ports import Host
+from gatehouse.policy.mcp import McpServer
 
 
 async def own(session: AsyncSession, host: Host, caller: Caller, tenant_id: TenantId) -> list[OwnMcpConnection]:
-    """Return the MCP servers that the caller may use and that need the caller's account, and all servers at which the
-    caller has a connection, by name."""
+    """Return the MCP servers that the caller or one of the caller's API keys may use and that need the caller's
+    account, and all servers at which the caller has a connection, by name. An account can be connected at those that
+    are available (`consents.offer`)."""
     assert caller.user_id is not None
     policy = await host.ports.policies.current(tenant_id)
     rows = await table.connections_of_user(session, caller.user_id)
-    usable = {
-        server.record.id: server.record.name
+    callers = callers_of(caller, await users.key_ids(session, caller.user_id))
+    states = {
+        server.record.id: (server.record.name, True)
         for server in policy.mcp_servers.values()
-        if server.record.user_oauth is not None and next(server.permitted(caller), None) is not None
+        if server.record.user_oauth is not None and may_use(server, callers)
     }
-    # The policy omits servers that are disabled or were never refreshed.
-    names = usable | await table.names_of_servers(session, rows.keys() - usable.keys())
+    # The policy omits servers that are disabled or were never refreshed. Administrators may connect at all others.
+    for server_id, (name, enabled) in (await table.states_of_servers(session, rows.keys() - states.keys())).items():
+        states[server_id] = name, enabled and caller.role is Role.ADMIN
     return [
-        _shown(rows.get(server_id), server_id, name, server_id in usable, host.settings.public_url)
-        for server_id, name in sorted(names.items(), key=lambda item: item[1])
+        _shown(rows.get(server_id), server_id, name, is_available, host.settings.public_url)
+        for server_id, (name, is_available) in sorted(states.items(), key=lambda item: item[1])
     ]
+
+
+def callers_of(caller: Caller, key_ids: Iterable[UUID]) -> list[Caller]:
+    """Return the caller, and the caller with each of these API keys. A rule may allow only a key."""
+    return [caller, *(msgspec.structs.replace(caller, api_key_id=key_id) for key_id in key_ids)]
+
+
+def may_use(server: McpServer, callers: Iterable[Caller]) -> bool:
+    """Return whether one of the callers may call a tool of the server."""
+    return any(next(server.permitted(caller), None) is not None for caller in callers)
 
 
 def _shown(

@@ -122,10 +122,10 @@ async def connections_of_user(session: AsyncSession, user_id: UUID) -> dict[UUID
     return {row.server_id: row for row in rows}
 
 
-async def names_of_servers(session: AsyncSession, server_ids: Collection[UUID]) -> dict[UUID, str]:
-    """Return the names of these servers by their ids."""
-    query = select(McpServerRow.id, McpServerRow.name).where(McpServerRow.id.in_(server_ids))
-    return {row.id: row.name for row in await session.execute(query)} if server_ids else {}
+async def states_of_servers(session: AsyncSession, server_ids: Collection[UUID]) -> dict[UUID, tuple[str, bool]]:
+    """Return the names of these servers, and whether they are enabled, by their ids."""
+    query = select(McpServerRow.id, McpServerRow.name, McpServerRow.enabled).where(McpServerRow.id.in_(server_ids))
+    return {row.id: (row.name, row.enabled) for row in await session.execute(query)} if server_ids else {}
 
 
 def connections_of_server(server_id: UUID) -> Select[ConnectionRow]:

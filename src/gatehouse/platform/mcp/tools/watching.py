@@ -26,6 +26,7 @@ from gatehouse.platform.live.ports import SealedSecrets
 from gatehouse.platform.mcp.servers.table import McpServerRow
 from gatehouse.platform.mcp.tools.refreshing import store_discovered
 from gatehouse.platform.mcp.tools.table import find_server
+from gatehouse.platform.organization.tenants.table import TenantRecord
 
 log = structlog.get_logger(__name__)
 
@@ -66,20 +67,27 @@ async def refresh_minute(tools: Tools, minute: int) -> None:
 
 async def _servers(tools: Tools, minute: int) -> Sequence[McpServerRow]:
     number = func.hashtext(cast(McpServerRow.id, Text)).cast(BigInteger) + 2**31
-    place = func.row_number().over(partition_by=McpServerRow.tenant_id, order_by=McpServerRow.refreshed_at)
+    # The order is random, so that servers that fail do not keep others from being read.
+    place = func.row_number().over(partition_by=McpServerRow.tenant_id, order_by=func.random())
     due = (
         select(McpServerRow.id, place.label("place"))
+        .join(TenantRecord, TenantRecord.id == McpServerRow.tenant_id)
         .where(
-            McpServerRow.enabled, McpServerRow.switched_off_at.is_(None), McpServerRow.revision.is_not(None),
-            McpServerRow.url.is_not(None), McpServerRow.user_oauth.is_(None), number % INTERVAL_MINUTES == minute,
+            TenantRecord.deleted_at.is_(None),
+            McpServerRow.enabled,
+            McpServerRow.switched_off_at.is_(None),
+            McpServerRow.revision.is_not(None),
+            McpServerRow.url.is_not(None),
+            McpServerRow.user_oauth.is_(None),
+            number % INTERVAL_MINUTES == minute,
         )
         .subquery()
-    )  # fmt: skip
+    )
     query = (
         select(McpServerRow)
         .join(due, due.c.id == McpServerRow.id)
         .where(due.c.place <= _MAX_SERVERS_OF_ORGANIZATION)
-        .order_by(McpServerRow.refreshed_at)
+        .order_by(due.c.place, func.random())
         .limit(_MAX_SERVERS)
     )
     async with tools.database.service() as session:
