@@ -1,6 +1,7 @@
 """Servers that do not start or do not finish their handshake, at a pool in the test's process."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from gatehouse.engine.mcp.stdio import server as servers
 from gatehouse.engine.mcp.stdio.commands import Command, Commands
 from gatehouse.engine.mcp.stdio.pool import ServerPool
 from gatehouse.engine.mcp.stdio.server import MAX_REQUESTS, ServerFailed
-from gatehouse.engine.mcp.stdio.wire import Prepare
+from gatehouse.engine.mcp.stdio.wire import EndObsolete, Prepare
 
 StartProcess = Callable[..., Awaitable[asyncio.subprocess.Process]]
 
@@ -109,7 +110,7 @@ async def test_a_start_waits_for_a_server_that_is_still_starting(
             is_free.set()
             assert await first in pool.numbers
             return
-        pool.end_obsolete({"first": None}, is_complete=False)
+        pool.end_obsolete(changed({"first": None}))
         second = asyncio.create_task(pool.prepare(question("second")))
         # A start that waits without yielding would never come back.
         await asyncio.wait_for(asyncio.sleep(0.05), 10)
@@ -163,7 +164,25 @@ async def test_an_error_after_the_end_of_a_server_does_not_occupy_its_place(
     async with running(tmp_path, monkeypatch, max_processes=1) as pool:
         number = await pool.prepare(question())
         monkeypatch.setattr(servers, "remove_folder", fail)
-        pool.end_obsolete({"s": None}, is_complete=False)
+        pool.end_obsolete(changed({"s": None}))
         await until_empty(pool)
-        pool.end_obsolete({"s": "d"}, is_complete=False)
+        pool.end_obsolete(changed({"s": "d"}))
         assert await pool.prepare(question()) == number + 1
+
+
+def changed(current: dict[str, str | None], *, is_complete: bool = False, read_at: float | None = None) -> EndObsolete:
+    return EndObsolete(0, current, is_complete, time.monotonic() if read_at is None else read_at)
+
+
+async def test_a_list_that_was_read_before_a_server_was_created_does_not_end_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker sends its first list late if it waits for the owner."""
+    async with running(tmp_path, monkeypatch) as pool:
+        read_at = time.monotonic()
+        number = await pool.prepare(question())
+        pool.end_obsolete(changed({}, is_complete=True, read_at=read_at))
+        assert await pool.prepare(question()) == number
+        # The next list is newer than the server.
+        pool.end_obsolete(changed({}, is_complete=True))
+        assert await failure(pool.prepare(question())) == "server_ended"

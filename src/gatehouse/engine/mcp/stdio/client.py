@@ -78,7 +78,7 @@ class StdioClient:
     def end_obsolete(self, current: dict[str, str | None], is_complete: bool) -> None:
         """Make the owner end the processes of changed servers (see `wire.EndObsolete`), without waiting. The message is
         sent before any later request of this worker."""
-        message = wire.EndObsolete(next(self._numbers), current, is_complete)
+        message = wire.EndObsolete(next(self._numbers), current, is_complete, time.monotonic())
         if self._writer is not None:
             self._tell(self._writer, message)
             return

@@ -84,7 +84,7 @@ class _Owner:
                         task.cancel()
                 elif isinstance(question, wire.EndObsolete):
                     # At once, so that messages that arrive later find the servers ended.
-                    self._pool.end_obsolete(question.current, is_complete=question.is_complete)
+                    self._pool.end_obsolete(question)
                 elif len(running) >= _MAX_REQUESTS:
                     writer.write(wire.framed(wire.SendFailed(question.number, "no_connection_free")))
                 else:

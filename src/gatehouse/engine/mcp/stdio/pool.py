@@ -7,7 +7,6 @@ import signal
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -18,7 +17,7 @@ import structlog
 from gatehouse.engine.mcp.stdio.commands import Command, Commands
 from gatehouse.engine.mcp.stdio.folders import remove_folder
 from gatehouse.engine.mcp.stdio.server import MAX_REQUESTS, ServerFailed, ServerProcess
-from gatehouse.engine.mcp.stdio.wire import Prepare
+from gatehouse.engine.mcp.stdio.wire import EndObsolete, Prepare
 from gatehouse.foundation.tasks import cancel_all
 
 log = structlog.get_logger(__name__)
@@ -44,9 +43,10 @@ _Key: TypeAlias = tuple[str, str, str, tuple[tuple[str, str], ...], bytes]
 
 class _Place(msgspec.Struct):
     """The place of one server: its process, if it runs, the number of callers that wait for it, and its failures in a
-    row. `definition` is that of the newest caller."""
+    row. `definition` is that of the newest caller, whose question arrived at the monotonic time `prepared_at`."""
 
     definition: str
+    prepared_at: float = 0.0
     server: ServerProcess | None = None
     starting: asyncio.Task[ServerProcess] | None = None
     waiting: int = 0
@@ -131,17 +131,23 @@ class ServerPool:
         """The numbers of the servers that run or are ending."""
         return set(self._servers)
 
-    def end_obsolete(self, current: Mapping[str, str | None], *, is_complete: bool) -> None:
-        """Kill the processes of the servers in `current` that have another definition (see `wire.EndObsolete`). Their
-        requests in progress fail with `server_ended`."""
+    def end_obsolete(self, message: EndObsolete) -> None:
+        """Kill the processes of the servers in the message that have another definition. Their requests in progress
+        fail with `server_ended`."""
+        current = message.current
         for server_id, definition in current.items():
             self._obsolete.pop((server_id, definition), None)
             if definition is None:
                 self._obsolete[server_id, None] = None
             else:
                 self._obsolete.pop((server_id, None), None)
+        # A worker can send a list late, when another worker has already started a server that was created since.
+        created_later = {
+            server_id for (_, server_id, *_), place in self._places.items() if place.prepared_at > message.read_at
+        } - current.keys()
         for (_, server_id, *_), place in self._places.items():
-            if (is_complete or server_id in current) and place.definition != current.get(server_id):
+            is_listed = server_id in current or (message.is_complete and server_id not in created_later)
+            if is_listed and place.definition != current.get(server_id):
                 self._obsolete[server_id, place.definition] = None
                 self._obsolete.move_to_end((server_id, place.definition))
         while len(self._obsolete) > _MAX_OBSOLETE:
@@ -160,6 +166,7 @@ class ServerPool:
 
     def _place(self, key: _Key, question: Prepare) -> _Place:
         place = self._places.setdefault(key, _Place(question.definition))
+        place.prepared_at = time.monotonic()
         if place.definition != question.definition:
             # The same values were sealed again.
             place.definition = question.definition

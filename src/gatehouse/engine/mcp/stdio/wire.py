@@ -46,10 +46,12 @@ class CancelSend(_Message):
 
 class EndObsolete(_Message):
     """Ends the processes of the servers in `current` that have another definition. None stands for a server that was
-    switched off or removed. With `is_complete`, a server that is absent was removed too. There is no answer."""
+    switched off or removed. With `is_complete`, a server that is absent was removed too, unless a worker has used it
+    after `read_at`, the monotonic time at which `current` was read. There is no answer."""
 
     current: dict[str, str | None]
     is_complete: bool
+    read_at: float
 
 
 class ServerReady(_Message):
