@@ -27,16 +27,20 @@ async def test_settings_are_changed_and_a_bad_one_is_named(
 ) -> None:
     ((before,),) = server.sql(NAME, [DEFAULT_TENANT])
     await sign_in("admin", "/console/organization")
-    await expect(panel(page, "Settings").get_by_role("button", name="Save")).to_be_disabled()
+    save = panel(page, "Settings").get_by_role("button", name="Save")
+    await expect(page.get_by_label("Name", exact=True)).to_have_value(before)
+    await expect(save).to_be_disabled()
     await check_screen(page)
     await page.get_by_label("Time zone").fill("Nowhere/Land")
-    await panel(page, "Settings").get_by_role("button", name="Save").click()
+    await save.click()
     await expect(page.get_by_label("Time zone")).to_have_attribute("aria-invalid", "true")
     await page.get_by_label("Time zone").fill("UTC")
     for name in ("Analytical Engines", before):
         await page.get_by_label("Name", exact=True).fill(name)
-        await panel(page, "Settings").get_by_role("button", name="Save").click()
+        await save.click()
         await expect(page.get_by_role("complementary").get_by_text(name, exact=True).first).to_be_visible()
+        # The form is set to the stored values.
+        await expect(save).to_be_disabled()
         assert server.sql(NAME, [DEFAULT_TENANT]) == [(name,)]
 
 

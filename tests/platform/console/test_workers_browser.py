@@ -33,10 +33,13 @@ async def test_a_kill_switch_is_pending_until_each_worker_has_confirmed_it(
     await sign_in("admin", "/console/kill-switches?search=sandbox")
     latest = page.get_by_role("region", name="Latest changes").get_by_role("listitem").first
     await page.route("**/api/v1/admin/kill-switch/**", over_new_connection)
+    stop = page.get_by_role("button", name=re.compile("Stop Echo"))
+    # A request that a frozen worker has accepted gets no answer.
+    await expect(stop).to_be_visible()
     frozen = server.workers[1]
     frozen.suspend()
     try:
-        await page.get_by_role("button", name=re.compile("Stop Echo")).click()
+        await stop.click()
         await modal(page).get_by_role("button", name="Stop now").click()
         await expect(page.get_by_text("is stopped on 2 of 3 workers.").first).to_be_visible()
         await expect(modal(page)).to_have_count(0)
