@@ -59,7 +59,7 @@ async def refresh(transactions: SplitTransactions, host: Host, server_id: UUID |
 
 async def store_discovered(change: Change, server: McpServerRow, discovered: Discovered) -> Refreshed:
     """Store the tools of a server, and put new and changed tools into quarantine. `server` is locked. If nothing has
-    changed, only the time is stored if the change has no caller, so that the audit log has no event without news."""
+    changed and the change has no caller, only the time is stored, and there is no audit event."""
     names: dict[str, list[str]] = {"added": [], "changed": [], "missing": [], "returned": []}
     definitions, unchanged, now = dict(discovered.definitions), 0, utc_now()
     for row in await locked_tools(change.session, server.id):

@@ -1,5 +1,5 @@
-"""Reads the tools of all servers again at an interval. A changed or new tool is so quarantined without a request of an
-administrator (docs/mcp.md).
+"""Reads the tools of all servers again at an interval. Thus a changed or new tool is quarantined without a request of
+an administrator (docs/mcp.md).
 
 Only `refresh` reads servers with users' accounts, which need a person's token, and servers over stdio, which other
 processes of the host run.
